@@ -169,14 +169,17 @@ class Driver {
         setup_.ledger->fail(submission, *why);
         continue;
       }
-      start_at_its_rate(submission, *input);
+      start_with_its_rule(submission, *input);
     }
   }
 
-  /// A rate that fails fails the step: nothing was ordered yet.
-  void start_at_its_rate(Submission submission, const StepInput& input) {
+  /// A rate that fails fails the step, as do groups of which none trains: nothing was ordered yet.
+  void start_with_its_rule(Submission submission, const StepInput& input) {
     try {
       rate_ = rate_of(input);
+      group_numbers_ = input.program == kTraining && input.updates
+                           ? setup_.ledger->begin_update(input.frozen)
+                           : std::vector<std::int64_t>();
     } catch (...) {
       const Error why =
           foreign_error(std::current_exception()).with({.step = Step(setup_.ledger->committed())});
@@ -239,6 +242,7 @@ class Driver {
                           .epoch = epoch_,
                           .learning_rate = rate_,
                           .clip = input.clip.value_or(setup_.options.clip.value_or(kUnclipped)),
+                          .group_numbers = group_numbers_,
                           .loss_scale = scale_in_use(),
                           .program = input.program,
                           .parts = input.parts,
@@ -597,8 +601,9 @@ class Driver {
   StepTimelines timelines_{0};        ///< of the step in progress
   UnfinishedUpdate update_;           ///< the update of this batch, if it trains
   Phase phase_ = Phase::Running;
-  double rate_ = 0.0;    ///< of the step in progress
-  bool failed_ = false;  ///< its future has failed
+  double rate_ = 0.0;                        ///< of the step in progress
+  std::vector<std::int64_t> group_numbers_;  ///< likewise
+  bool failed_ = false;                      ///< its future has failed
   Time begun_, deadline_, look_at_;
   std::optional<Time> tick_at_;  ///< time of the earliest message to itself in progress
 };

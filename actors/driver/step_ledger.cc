@@ -7,8 +7,8 @@
 
 namespace stagecraft {
 
-StepLedger::StepLedger(const std::optional<LossScaling>& scaling)
-    : scaling_(scaling), scales_{{0, first_scale(scaling)}} {}
+StepLedger::StepLedger(const std::optional<LossScaling>& scaling, GroupUpdates groups)
+    : scaling_(scaling), scales_{{0, first_scale(scaling)}}, groups_(std::move(groups)) {}
 
 EnteredStep StepLedger::enter(StepInput input, int most) {
   const process_end::Elsewhere waiting;
@@ -33,6 +33,11 @@ std::optional<StepInput> StepLedger::start(Submission submission) {
   const auto found = under_way_.find(submission);
   return found == under_way_.end() ? std::nullopt
                                    : std::exchange(found->second.input, std::nullopt);
+}
+
+std::vector<std::int64_t> StepLedger::begin_update(const GroupFreezes& frozen) {
+  const std::scoped_lock lock(mutex_);
+  return groups_.begin(updates_in(committed_), frozen);
 }
 
 std::optional<StepLedger::Entry> StepLedger::remove(Submission submission, bool committed) {
@@ -77,12 +82,19 @@ std::optional<Error> StepLedger::lost() const {
   return lost_;
 }
 
-void StepLedger::resume(std::int64_t committed, std::optional<LossScale> scale) {
+void StepLedger::resume(std::int64_t committed,
+                        std::optional<LossScale> scale,
+                        const std::optional<FrozenUpdates>& frozen) {
   const std::scoped_lock lock(mutex_);
   committed_ = committed;
   const LossScale next = scale ? *scale : scale_after(committed);
   scales_.erase(scales_.upper_bound(committed), scales_.end());
   scales_[committed] = next;
+  if (scale) {
+    groups_.replace(updates_in(committed), frozen);
+  } else {
+    groups_.go_back(updates_in(committed));
+  }
   lost_.reset();
 }
 
@@ -94,6 +106,11 @@ std::int64_t StepLedger::committed() const {
 LossScale StepLedger::loss_scale() const {
   const std::scoped_lock lock(mutex_);
   return scale_after(committed_);
+}
+
+FrozenUpdates StepLedger::frozen_updates() const {
+  const std::scoped_lock lock(mutex_);
+  return groups_.frozen(updates_in(committed_));
 }
 
 void StepLedger::note_partial_update(bool skipped) {
@@ -108,7 +125,14 @@ LossScale StepLedger::scale_after(std::int64_t updates) const {
   return now;
 }
 
+std::int64_t StepLedger::updates_in(std::int64_t steps) const {
+  return steps - scale_after(steps).skipped;
+}
+
 void StepLedger::note_update(bool skipped) {
+  if (!skipped) {
+    groups_.end(updates_in(committed_));
+  }
   if (!scaling_) {
     return;
   }

@@ -22,6 +22,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/driver/step_result.h"
+#include "stagecraft/actors/executor/optimizer/group_updates.h"
 #include "stagecraft/actors/executor/step/local_batch.h"
 #include "stagecraft/actors/executor/step/step_parts.h"
 #include "stagecraft/base/error.h"
@@ -41,6 +42,7 @@ struct StepInput {
   std::optional<double> learning_rate;                  ///< none: as the options say
   double rate_factor = 1.0;                             ///< of any
   std::optional<double> clip;                           ///< none: as the options say
+  GroupFreezes frozen;                                  ///< likewise
   // For training: the update of this batch, and the batch's number in it, both from 0.
   std::int64_t update = 0;
   std::int32_t batch = 0;
@@ -57,7 +59,8 @@ struct EnteredStep {
 
 class StepLedger {
  public:
-  explicit StepLedger(const std::optional<LossScaling>& scaling = std::nullopt);
+  explicit StepLedger(const std::optional<LossScaling>& scaling = std::nullopt,
+                      GroupUpdates groups = {});
 
   /// Enters a step. Waits first while `most` steps are in progress.
   /// Errors: ClusterClosed after close(); the error of break_down().
@@ -69,23 +72,32 @@ class StepLedger {
   /// Hands the inputs over to start the step; nothing if the step was cancelled meanwhile.
   [[nodiscard]] std::optional<StepInput> start(Submission submission);
 
+  /// Begins the update that follows. Returns the numbers of its groups. Errors: those of
+  /// GroupUpdates::begin.
+  [[nodiscard]] std::vector<std::int64_t> begin_update(const GroupFreezes& frozen);
+
   /// Completes a step that ended without an error; `committed` counts it as an update, whose result
-  /// changes the loss scale.
+  /// changes the loss scale, and which groups were in.
   void complete(Submission submission, StepResult result, bool committed);
   void fail(Submission submission, const Error& error);
 
   /// Marks the weights as undefined, for this reason, until resume().
   void lose(const Error& why);
   [[nodiscard]] std::optional<Error> lost() const;
-  /// Marks the weights as those after `committed` updates. `scale`: that of the next update; none:
-  /// as it was then in this run.
-  void resume(std::int64_t committed, std::optional<LossScale> scale = std::nullopt);
+  /// Marks the weights as those after `committed` updates. `scale`: that of the next update in the
+  /// run that was loaded, with the groups that were frozen in that run (GroupUpdates::replace);
+  /// none: both as they were then in this run.
+  void resume(std::int64_t committed,
+              std::optional<LossScale> scale = std::nullopt,
+              const std::optional<FrozenUpdates>& frozen = std::nullopt);
 
   /// Returns the updates made so far.
   [[nodiscard]] std::int64_t committed() const;
   /// Returns the scale of the next update. Without scaling it is that of the run before, to be kept
   /// for a run that scales.
   [[nodiscard]] LossScale loss_scale() const;
+  /// Returns the groups that were frozen in updates so far.
+  [[nodiscard]] FrozenUpdates frozen_updates() const;
   /// Notes the update after these, which some ranks made in a step that failed: recovery may go
   /// forward to it.
   void note_partial_update(bool skipped);
@@ -110,6 +122,8 @@ class StepLedger {
   };
 
   [[nodiscard]] LossScale scale_after(std::int64_t updates) const;
+  /// Returns how many of the first `steps` steps changed weights.
+  [[nodiscard]] std::int64_t updates_in(std::int64_t steps) const;
   void note_update(bool skipped);
   [[nodiscard]] std::optional<Entry> remove(Submission submission, bool committed);
   [[nodiscard]] std::map<Submission, Entry> refuse_from_now_on(const Error& why);
@@ -122,6 +136,7 @@ class StepLedger {
   const std::optional<LossScaling> scaling_;
   /// By the number of updates after which they hold. Between two of them only `good` counts on.
   std::map<std::int64_t, LossScale> scales_;
+  GroupUpdates groups_;
   std::optional<Error> lost_;
   std::optional<Error> closed_;  ///< the error of refused steps
 };

@@ -31,7 +31,7 @@ namespace stagecraft {
 
 /// The version of these messages and those of actors/messages/messages.h. Increase it with every
 /// change of their form or meaning.
-inline constexpr std::uint32_t kProtocol = 10;
+inline constexpr std::uint32_t kProtocol = 11;
 
 struct Hello {
   std::uint32_t protocol = kProtocol;

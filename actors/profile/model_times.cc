@@ -259,7 +259,7 @@ class Timing {
     }
     const auto end = SteadyClock::now();
     (void)runtime_.buckets.squared_norms(1.0);
-    runtime_.buckets.update(/*learning_rate=*/0.0, {}, step_);
+    runtime_.buckets.update(/*learning_rate=*/0.0, {}, {step_});
     Run run = parted(begun, half, backward, end);
     run.forward_peaks = peaks_in_forward(behind_forward);
     run.backward_peaks = peaks_in(backward);

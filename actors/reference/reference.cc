@@ -93,6 +93,8 @@ struct Reference::Impl {
   std::vector<std::int32_t> order;  ///< of the microbatches of a batch
   std::int64_t done = 0;
   std::optional<double> set_rate, set_clip;
+  GroupUpdates groups;
+  GroupFreezes set_frozen;
   double rate_factor = 1.0;
   bool clipped = false;  // the last update
 
@@ -113,6 +115,8 @@ struct Reference::Impl {
     check_loss_weight(options.loss_weight, program.stage_graph());
     check_groups(options.groups, optimizer);
     check_groups_match(options.groups, program.parameter_names());
+    groups = GroupUpdates(options.groups, program.parameter_names());
+    set_frozen.resize(options.groups.size());
     const CompiledProgram& compiled = program.compiled();
     const std::vector<NamedTensor> start = initial_state(compiled.graph);
     for (const StageId id : compiled.partition.order) {
@@ -404,11 +408,15 @@ struct Reference::Impl {
       tie->start(collective, {.submission = Submission(done)}, {});
       tie->finish(deadline);
     }
+    const std::int64_t made = done - scale.skipped;
+    const UpdateNumbers numbers{.run = made + 1, .groups = groups.begin(made, set_frozen)};
+    const double clip = set_clip.value_or(options.clip.value_or(kUnclipped));
+    const double most = largest_applied(clip, options.clip_value);
     Ballot ballot{.model_parameters =
                       static_cast<std::int64_t>(program.compiled().graph.parameters.size())};
     for (StageRuntime& stage : stages) {
       for (const SquaredNorm& norm :
-           stage.buckets.squared_norms(divisor, /*whole=*/true, done + 1 - scale.skipped)) {
+           stage.buckets.squared_norms(divisor, /*whole=*/true, numbers, most)) {
         ballot.squared_norms.push_back(norm);
       }
     }
@@ -416,7 +424,6 @@ struct Reference::Impl {
         vote(collective, Group{{Rank(0)}}, {.submission = Submission(done)}, ballot, deadline);
     result.gradient_norm = verdict.total_norm;
     result.skipped = !verdict.all_finite && factor() > 1.0;
-    const double clip = set_clip.value_or(options.clip.value_or(kUnclipped));
     clipped = clip < kUnclipped || options.clip_value;
     if (!result.skipped) {
       refuse_non_finite(stages, verdict, Step(done));
@@ -425,8 +432,9 @@ struct Reference::Impl {
                              {.weight = divisor,
                               .clip = clip_scale(clip, verdict.total_norm),
                               .most = options.clip_value},
-                             done + 1 - scale.skipped);
+                             numbers);
       }
+      groups.end(made);
     }
     if (options.loss_scaling) {
       scale = after(scale, result.skipped, *options.loss_scaling);
@@ -474,9 +482,12 @@ std::int64_t Reference::steps() const {
   return impl_->done;
 }
 
-void Reference::set_steps(std::int64_t steps, const std::optional<LossScale>& scale) {
+void Reference::set_steps(std::int64_t steps,
+                          const std::optional<LossScale>& scale,
+                          const std::optional<FrozenUpdates>& frozen) {
   impl_->done = steps;
   impl_->scale = first_scale(impl_->options.loss_scaling, scale);
+  impl_->groups.replace(steps - impl_->scale.skipped, frozen);
 }
 
 void Reference::set_learning_rate(std::optional<double> rate) {
@@ -491,6 +502,10 @@ void Reference::set_clip(std::optional<double> norm) {
     check_clip(*norm, impl_->options.clip_value);
   }
   impl_->set_clip = norm;
+}
+
+void Reference::set_frozen(std::string_view group, std::optional<bool> frozen) {
+  impl_->set_frozen[group_to_freeze(impl_->options.groups, group, frozen)] = frozen;
 }
 
 void Reference::scale_learning_rate(double factor) {

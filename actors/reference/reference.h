@@ -19,10 +19,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/actors/executor/optimizer/group_updates.h"
 #include "stagecraft/actors/executor/optimizer/learning_rate.h"
 #include "stagecraft/actors/executor/optimizer/optimizer.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
@@ -84,7 +86,9 @@ class Reference {
 
   /// Returns the updates done so far; set it together with the state to continue from a checkpoint.
   [[nodiscard]] std::int64_t steps() const;
-  void set_steps(std::int64_t steps, const std::optional<LossScale>& scale = std::nullopt);
+  void set_steps(std::int64_t steps,
+                 const std::optional<LossScale>& scale = std::nullopt,
+                 const std::optional<FrozenUpdates>& frozen = std::nullopt);
 
   /// Works like Trainer::set_learning_rate.
   void set_learning_rate(std::optional<double> rate);
@@ -93,6 +97,8 @@ class Reference {
 
   /// Works like Trainer::set_clip.
   void set_clip(std::optional<double> norm);
+  /// Works like Trainer::set_frozen.
+  void set_frozen(std::string_view group, std::optional<bool> frozen);
 
  private:
   struct Impl;

@@ -149,7 +149,8 @@ struct Trainer::Impl {
   const Program& program = execution.sized;
   const Optimizer optimizer;
   const TrainerOptions options;
-  const std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>(options.loss_scaling);
+  const std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>(
+      options.loss_scaling, GroupUpdates(options.groups, program.parameter_names()));
   KnownPrograms programs{program, execution.plan, execution.strategy, execution.layout};
   UnusedState unused = unused_of(program);
   std::unique_ptr<Crew> crew;
@@ -217,6 +218,12 @@ struct Trainer::Impl {
       throw Error(Errc::CheckpointFormat,
                   fmt::format("the checkpoint has a state of a loop that no loop of {} steps can "
                               "have: leave Checkpoint::loop as it was saved, or empty",
+                              header.step));
+    }
+    if (header.frozen && !is_possible(*header.frozen, header.step)) {  // likewise
+      throw Error(Errc::CheckpointFormat,
+                  fmt::format("the checkpoint has groups that were frozen in more updates than its "
+                              "{}: leave Checkpoint::frozen as it was saved, or empty",
                               header.step));
     }
     const OnCallersThread scope;
@@ -390,6 +397,10 @@ void Trainer::set_clip(std::optional<double> norm) {
     check_clip(*norm, impl().options.clip_value);
   }
   impl().updates.set_clip(norm);
+}
+
+void Trainer::set_frozen(std::string_view group, std::optional<bool> frozen) {
+  impl().updates.set_frozen(group_to_freeze(impl().options.groups, group, frozen), frozen);
 }
 
 void Trainer::scale_learning_rate(double factor) {

@@ -232,6 +232,14 @@ class Trainer {
   /// Errors: UsageArgument for a number that is not above 0, and if the options have clip_value.
   void set_clip(std::optional<double> norm);
 
+  /// Freezes the parameters of a group likewise, or lets them train, whatever its frozen_for says
+  /// (PG-3, GU-1). None: use the options again. `group`: its ParameterGroup::match. A checkpoint
+  /// does not hold it, but holds in how many updates a group was frozen, which its optimizer did
+  /// not count. A step fails with UsageArgument if all parameters are frozen in it.
+  /// Errors: UsageArgument for a group that the options do not have, and for one that is `frozen`
+  /// in the options and shall train.
+  void set_frozen(std::string_view group, std::optional<bool> frozen);
+
   /// Multiplies the rates of the steps that are started from now on, also that of
   /// set_learning_rate, by a factor. fit() uses it, and sets it to 1 when it ends. A checkpoint
   /// holds the factor of a plateau alone, in its LoopState.

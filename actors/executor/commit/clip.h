@@ -1,7 +1,8 @@
-/// clip_scale returns the factor that scales down the gradient of a step.
+/// clip has the numbers by which the gradient of a step is limited.
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 namespace stagecraft {
 
@@ -10,6 +11,11 @@ namespace stagecraft {
 [[nodiscard]] inline double clip_scale(double clip, double norm) {
   constexpr double kGuard = 1e-6;  // against division by zero, as in PyTorch
   return std::min(1.0, clip / (norm + kGuard));
+}
+
+/// Returns the largest size of an element of the gradient after clipping.
+[[nodiscard]] inline double largest_applied(double clip, const std::optional<double>& clip_value) {
+  return std::min(clip, clip_value.value_or(clip));
 }
 
 }  // namespace stagecraft

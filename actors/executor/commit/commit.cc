@@ -48,8 +48,8 @@ double Commit::divisor() const {
   return total_weight(parts_, setup_.train.tables->losses) * order_.loss_scale.factor;
 }
 
-std::int64_t Commit::number() const {
-  return order_.step.value + 1 - order_.loss_scale.skipped;
+UpdateNumbers Commit::numbers() const {
+  return {.run = order_.step.value + 1 - order_.loss_scale.skipped, .groups = order_.group_numbers};
 }
 
 Deadline Commit::deadline() const {
@@ -182,11 +182,12 @@ Ballot Commit::make_ballot() {
   const auto computing = times_.compute(&RankTimes::update);
   Ballot ballot{.model_parameters = setup_.model_parameters, .rank = setup_.rank()};
   const double divisor = this->divisor();
+  const double most = largest_applied(order_.clip, setup_.options.clip_value);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     // Other copies have the same gradients, but for their shards.
     const bool whole = setup_.train.stage(s).copy == 0 && setup_.train.rank.first_microbatch == 0;
     const std::vector<SquaredNorm> norms =
-        stages_[s].buckets.squared_norms(divisor, whole, number());
+        stages_[s].buckets.squared_norms(divisor, whole, numbers(), most);
     ballot.squared_norms.insert(ballot.squared_norms.end(), norms.begin(), norms.end());
   }
   return ballot;
@@ -204,7 +205,7 @@ void Commit::update(StageRuntime& stage, std::size_t bucket) {
                        {.weight = divisor(),
                         .clip = clip_scale(order_.clip, verdict_->total_norm),
                         .most = setup_.options.clip_value},
-                       number());
+                       numbers());
 }
 
 }  // namespace stagecraft

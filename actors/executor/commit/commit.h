@@ -15,6 +15,7 @@
 #include "stagecraft/actors/executor/commit/group_sum.h"
 #include "stagecraft/actors/executor/device/step_times.h"
 #include "stagecraft/actors/executor/mirror/mirror.h"
+#include "stagecraft/actors/executor/optimizer/group_updates.h"
 #include "stagecraft/actors/executor/setup/rank_setup.h"
 #include "stagecraft/actors/executor/stage/stage_runtime.h"
 #include "stagecraft/actors/executor/step/step_record.h"
@@ -73,8 +74,8 @@ class Commit {
   [[nodiscard]] bool lends_weights(std::size_t group) const;
   /// Returns the number by which sums of gradients are divided to get their mean.
   [[nodiscard]] double divisor() const;
-  /// Returns the number of the update, from 1, without those that were skipped.
-  [[nodiscard]] std::int64_t number() const;
+  /// Returns the numbers of the update, without those that were skipped.
+  [[nodiscard]] UpdateNumbers numbers() const;
   void exchange_norms();
   [[nodiscard]] Ballot make_ballot();
 

@@ -30,6 +30,7 @@ template <>
 struct OptimizerRow<Adagrad> : RowDefaults {
   static constexpr std::string_view kName = "adagrad";
   static constexpr std::string_view kRecord = "Adagrad";
+  static constexpr bool kKeepsSquares = true;
   static constexpr std::array kSettings{
       kLearningRate,
       SettingInfo{"lr_decay", "decay of the learning rate per step"},

@@ -30,6 +30,7 @@ template <>
 struct OptimizerRow<Adam> : RowDefaults {
   static constexpr std::string_view kName = "adam";
   static constexpr std::string_view kRecord = "Adam";
+  static constexpr bool kKeepsSquares = true;
   static constexpr std::array kSettings{
       kLearningRate, kBeta1, kBeta2, kEps, kWeightDecay, kAmsgrad};
   static std::vector<std::string> states(const Adam& adam);

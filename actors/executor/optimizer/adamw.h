@@ -29,6 +29,7 @@ template <>
 struct OptimizerRow<AdamW> : RowDefaults {
   static constexpr std::string_view kName = "adamw";
   static constexpr std::string_view kRecord = "AdamW";
+  static constexpr bool kKeepsSquares = true;
   static constexpr std::array kSettings{
       kLearningRate, kBeta1, kBeta2, kEps, kWeightDecay, kAmsgrad};
   static std::vector<std::string> states(const AdamW& adamw);

@@ -83,17 +83,17 @@ using Kind = std::tuple<double, double, std::int64_t, at::ScalarType>;
 
 std::map<Kind, ParameterColumns> columns_of(const std::vector<OptimizedParameter>& parameters,
                                             double learning_rate,
-                                            std::int64_t step,
+                                            const UpdateNumbers& numbers,
                                             double base) {
   std::map<Kind, ParameterColumns> all;
   for (const OptimizedParameter& p : parameters) {
-    const std::int64_t own_step = step - p.rule.frozen_for;
-    if (own_step < 1) {
+    const std::int64_t number = numbers.of(p.rule.group);
+    if (number == 0) {
       continue;  // keeps PG-3
     }
     ParameterColumns& columns = all[{p.rule.weight_decay,
                                      rate_of(p.rule, learning_rate, base),
-                                     own_step,
+                                     number,
                                      p.parameter.scalar_type()}];
     columns.state.resize(p.state.size());
     columns.parameters.push_back(p.parameter);
@@ -159,6 +159,10 @@ std::vector<std::string> state_names(const Optimizer& optimizer) {
   return std::visit([]<class O>(const O& o) { return OptimizerRow<O>::states(o); }, optimizer);
 }
 
+bool keeps_squares(const Optimizer& optimizer) {
+  return std::visit([]<class O>(const O&) { return OptimizerRow<O>::kKeepsSquares; }, optimizer);
+}
+
 double initial_state_value(const Optimizer& optimizer) {
   return std::visit([]<class O>(const O& o) { return OptimizerRow<O>::initial_state(o); },
                     optimizer);
@@ -166,16 +170,16 @@ double initial_state_value(const Optimizer& optimizer) {
 
 void apply(const Optimizer& optimizer,
            double learning_rate,
-           std::int64_t step,
+           const UpdateNumbers& numbers,
            std::vector<OptimizedParameter>& parameters,
            double divisor) {
   for (const OptimizedParameter& p : parameters) {
-    if (step <= p.rule.frozen_for) {
+    if (numbers.of(p.rule.group) == 0) {
       p.gradient.div_(divisor);
     }
   }
   for (auto& [kind, columns] :
-       columns_of(parameters, learning_rate, step, base_learning_rate(optimizer))) {
+       columns_of(parameters, learning_rate, numbers, base_learning_rate(optimizer))) {
     const UpdatePass pass{.rate = std::get<1>(kind),
                           .decay = std::get<0>(kind),
                           .step = std::get<2>(kind),
@@ -197,7 +201,7 @@ void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParame
       scratch[0].state.push_back(one());
     }
     try {
-      apply(optimizer, 0.0, 1, scratch);
+      apply(optimizer, 0.0, {}, scratch);
     } catch (const c10::Error& e) {
       throw Error(Errc::UsageArgument,
                   fmt::format("the optimizer {} does not take parameters of type {}: keep them in "

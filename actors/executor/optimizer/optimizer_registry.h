@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stagecraft/actors/executor/optimizer/group_updates.h"
 #include "stagecraft/actors/executor/optimizer/optimizer.h"
 #include "stagecraft/actors/executor/optimizer/update_pass.h"
 
@@ -56,12 +57,16 @@ void check_optimizer(const Optimizer& optimizer);
 /// Errors: UsageArgument, naming the dtype.
 void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParameter>& parameters);
 
-/// Makes one update. `learning_rate` is the step's. `step` counts from 1. Divides gradients by
-/// `divisor` first, which averages and clips them; they stay divided (OR-2). Leaves parameters that
-/// are still frozen as they are.
+/// Returns whether the state has the squares of gradients, so that one whose square its type cannot
+/// hold would spoil it for good.
+[[nodiscard]] bool keeps_squares(const Optimizer& optimizer);
+
+/// Makes one update. `learning_rate` is the step's. Divides gradients by `divisor` first, which
+/// averages and clips them; they stay divided (OR-2). Leaves parameters that are frozen in the
+/// update as they are. Requires: float can hold `divisor`.
 void apply(const Optimizer& optimizer,
            double learning_rate,
-           std::int64_t step,
+           const UpdateNumbers& numbers,
            std::vector<OptimizedParameter>& parameters,
            double divisor = 1.0);
 

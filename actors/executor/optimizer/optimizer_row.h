@@ -54,6 +54,7 @@ template <class Record>
 struct OptimizerRow;
 
 struct RowDefaults {
+  static constexpr bool kKeepsSquares = false;  // of gradients, in the state
   /// Returns the contradiction between settings, as the text that follows "Record::"; empty if
   /// there is none.
   template <class Record>

@@ -71,7 +71,7 @@ ParameterRule rule_of(const std::vector<ParameterGroup>& groups,
     rule.lr_scale = group->lr_scale.value_or(1.0);
     rule.weight_decay = group->weight_decay.value_or(rule.weight_decay);
     rule.frozen = group->frozen;
-    rule.frozen_for = group->frozen_for;
+    rule.group = static_cast<std::size_t>(group - groups.data());
   }
   if (decay_on == DecayOn::Matrices && dimensions < 2) {
     rule.weight_decay = 0.0;

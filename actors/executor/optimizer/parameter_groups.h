@@ -14,7 +14,8 @@
 ///       computed, so no other gradient changes by a bit. A parameter that never trains costs less
 ///       if requires_grad is off at compile().
 /// PG-3: a parameter that is frozen for some updates is so as PG-2 says, but has optimizer state
-///       from the beginning. Its optimizer counts steps from its own first update.
+///       from the beginning, which stays as it is meanwhile, as does its average. Its optimizer
+///       counts the updates in which it trains (group_updates.h).
 #pragma once
 
 #include <cstddef>
@@ -53,8 +54,8 @@ struct ParameterRule {
   std::optional<double> lr;
   double lr_scale = 1.0;
   double weight_decay = 0.0;
-  bool frozen = false;
-  std::int64_t frozen_for = 0;  ///< updates
+  bool frozen = false;               ///< throughout
+  std::optional<std::size_t> group;  ///< its number; none: it is of no group
 };
 
 /// Returns the rule of a parameter with this number of dimensions.

@@ -30,6 +30,7 @@ template <>
 struct OptimizerRow<RMSprop> : RowDefaults {
   static constexpr std::string_view kName = "rmsprop";
   static constexpr std::string_view kRecord = "RMSprop";
+  static constexpr bool kKeepsSquares = true;
   static constexpr std::array kSettings{
       kLearningRate,
       SettingInfo{"alpha", "decay rate of the mean of squared gradients", SettingRange::Share},

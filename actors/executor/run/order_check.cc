@@ -1,5 +1,6 @@
 #include "stagecraft/actors/executor/run/order_check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -36,6 +37,14 @@ bool are_microbatches(const PartRuns& runs, int microbatches, bool training) {
   return count == microbatches;
 }
 
+/// Returns whether the numbers are of these groups, in an update that follows `made` others.
+bool are_numbers(const std::vector<std::int64_t>& numbers, std::size_t groups, std::int64_t made) {
+  return numbers.empty() ||
+         (numbers.size() == groups && std::ranges::all_of(numbers, [&](std::int64_t number) {
+            return number >= 0 && number <= made + 1;
+          }));
+}
+
 }  // namespace
 
 void check_order(const StepOrder& order,
@@ -62,6 +71,9 @@ void check_order(const StepOrder& order,
   }
   if (!is_possible(order.loss_scale, order.step.value)) {
     refuse("a step was ordered with a scale of losses that no run can have");
+  }
+  if (!are_numbers(order.group_numbers, setup.options.groups.size(), order.step.value)) {
+    refuse("a step was ordered with updates of parameter groups that no run can have");
   }
   if (order.accumulated != 0 && order.accumulated != accumulated) {
     refuse(

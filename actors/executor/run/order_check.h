@@ -12,8 +12,8 @@ namespace stagecraft {
 /// Checks an order. `accumulated`: the batches whose gradients the rank keeps for the update
 /// (AC-1).
 /// Errors: PlanInvalid for a program or a shape that the rank does not know, for microbatches that
-/// are not those of the plan, for weights that no mean can have, and for a batch that does not
-/// follow the batches that the rank keeps.
+/// are not those of the plan, for weights that no mean can have, for updates of groups that no run
+/// can have, and for a batch that does not follow the batches that the rank keeps.
 void check_order(const StepOrder& order,
                  const RankSetup& setup,
                  const RankPrograms& programs,

@@ -125,18 +125,17 @@ SquareTree squares_of(const at::Tensor& part, std::int64_t begin) {
   return tree;
 }
 
-double squared_norm_of_mean(double squared_sum, at::ScalarType type, double weight) {
+double largest_of(at::ScalarType type) {
   double largest = 0.0;
   AT_DISPATCH_FLOATING_TYPES_AND2(
-      at::kHalf, at::kBFloat16, c10::toRealValueType(type), "squared_norm_of_mean", [&] {
+      at::kHalf, at::kBFloat16, c10::toRealValueType(type), "largest_of", [&] {
         largest = std::numeric_limits<at::opmath_type<scalar_t>>::max();
       });
-  const double squared = squared_sum / (weight * weight);
-  return squared > largest ? std::numeric_limits<double>::infinity() : squared;
+  return largest;
 }
 
 double squared_norm_of_mean(const at::Tensor& sum, double weight) {
-  return squared_norm_of_mean(squares_of(sum, 0).total(), sum.scalar_type(), weight);
+  return squared_norm_of_mean(squares_of(sum, 0).total(), weight);
 }
 
 std::vector<double> squared_norms_of_means(const std::vector<at::Tensor>& sums, double weight) {
@@ -153,8 +152,7 @@ std::vector<double> squared_norms_of_means(const std::vector<at::Tensor>& sums, 
   }
   const at::Tensor read = at::stack(squared).cpu();
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    norms.push_back(
-        squared_norm_of_mean(read.const_data_ptr<double>()[i], sums[i].scalar_type(), weight));
+    norms.push_back(squared_norm_of_mean(read.const_data_ptr<double>()[i], weight));
   }
   return norms;
 }

@@ -44,12 +44,16 @@ class SquareTree {
 /// kNormBlock. Requires: a contiguous tensor of a floating or complex type, on the CPU.
 [[nodiscard]] SquareTree squares_of(const at::Tensor& part, std::int64_t begin);
 
-/// Returns the squared norm of a mean whose sum has these squares; infinity as below.
-[[nodiscard]] double squared_norm_of_mean(double squared_sum, at::ScalarType type, double weight);
+/// Returns the squared norm of a mean whose sum has these squares.
+[[nodiscard]] inline double squared_norm_of_mean(double squared_sum, double weight) {
+  return squared_sum / (weight * weight);
+}
+
+/// Returns the largest number of the type's arithmetic (float, for half types too).
+[[nodiscard]] double largest_of(at::ScalarType type);
 
 /// Returns the squared norm of `sum` / `weight`, which it reads once. Not finite if an element is
-/// not, or if the square exceeds the arithmetic of the type (float, for half types too): an
-/// optimizer that keeps squares would never recover from it.
+/// not, or if double cannot hold the square.
 /// Requires: a contiguous tensor of a floating or complex type.
 [[nodiscard]] double squared_norm_of_mean(const at::Tensor& sum, double weight);
 

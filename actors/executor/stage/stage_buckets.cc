@@ -1,7 +1,9 @@
 #include "stagecraft/actors/executor/stage/stage_buckets.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include <ATen/ScalarOps.h>
@@ -192,7 +194,7 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     gradients_.push_back(mine.gradients.cut(facts.dtype, sizes));
     gradient_edges_.push_back(torch::autograd::impl::gradient_edge(leaf));
     const bool frozen = rule(parameter).frozen;
-    frozen_for_.push_back(rule(parameter).frozen_for);
+    groups_.push_back(rule(parameter).group);
     positions_.push_back(parameter.counted && !frozen ? std::optional(parameter.position)
                                                       : std::nullopt);
     const auto part = [&](std::int32_t shard) {
@@ -326,8 +328,16 @@ void StageBuckets::hold_gradients(std::size_t bucket) const {
 
 std::vector<SquaredNorm> StageBuckets::squared_norms(double weight,
                                                      bool whole,
-                                                     std::int64_t step) const {
-  const auto trains = [&](std::size_t number) { return step > frozen_for_[number]; };
+                                                     const UpdateNumbers& numbers,
+                                                     double most) const {
+  const auto trains = [&](std::size_t number) { return numbers.of(groups_[number]) > 0; };
+  const bool any_size = !keeps_squares(optimizer_);
+  const auto checked = [&](double squared, at::ScalarType type) {  // keeps BU-9
+    const double largest = largest_of(type);
+    return any_size || squared <= largest || most * most <= largest
+               ? squared
+               : std::numeric_limits<double>::infinity();
+  };
   std::vector<SquaredNorm> norms;
   std::vector<at::Tensor> gradients;
   for (std::size_t b = 0; b < cuts_.size(); ++b) {
@@ -341,7 +351,7 @@ std::vector<SquaredNorm> StageBuckets::squared_norms(double weight,
   }
   const std::vector<double> found = squared_norms_of_means(gradients, weight);
   for (std::size_t i = 0; i < norms.size(); ++i) {
-    norms[i].value = found[i];
+    norms[i].value = checked(found[i], gradients[i].scalar_type());
   }
   for (std::size_t b = 0; b < cuts_.size(); ++b) {
     if (cuts_[b].copy > 0) {
@@ -349,8 +359,9 @@ std::vector<SquaredNorm> StageBuckets::squared_norms(double weight,
     }
     divided_[b].for_each_first(own_number(b), [&](std::size_t number, double squares) {
       if (trains(number)) {
-        norms.push_back({*positions_[number],
-                         squared_norm_of_mean(squares, gradients_[number].scalar_type(), weight)});
+        norms.push_back(
+            {*positions_[number],
+             checked(squared_norm_of_mean(squares, weight), gradients_[number].scalar_type())});
       }
     });
   }
@@ -417,22 +428,34 @@ void StageBuckets::keep_gradients(std::size_t bucket, double weight) {
 void StageBuckets::update(std::size_t bucket,
                           double learning_rate,
                           const GradientScale& scale,
-                          std::int64_t step) {
+                          const UpdateNumbers& numbers) {
   const at::NoGradGuard no_grad;
   keep_gradients(bucket, scale.weight);
-  double divisor = scale.weight / scale.clip;
+  double divisor = divide_by_part(bucket, scale.weight / scale.clip);
   if (scale.most) {
     limit_gradients(bucket, std::exchange(divisor, 1.0), *scale.most);
   }
-  apply(optimizer_, learning_rate, step, optimized_[bucket], divisor);
-  follow_weights(bucket, step);
+  apply(optimizer_, learning_rate, numbers, optimized_[bucket], divisor);
+  follow_weights(bucket, numbers);
   drop_share(bucket);
 }
 
-void StageBuckets::follow_weights(std::size_t bucket, std::int64_t step) {
+/// A norm may exceed float by far, and operators round a divisor to it.
+double StageBuckets::divide_by_part(std::size_t bucket, double divisor) {
+  if (divisor <= std::numeric_limits<float>::max()) {
+    return divisor;
+  }
+  const double part = std::sqrt(divisor);
+  for (const OptimizedParameter& p : optimized_[bucket]) {
+    p.gradient.div_(part);
+  }
+  return part;
+}
+
+void StageBuckets::follow_weights(std::size_t bucket, const UpdateNumbers& numbers) {
   for (std::size_t i = 0; i < averages_[bucket].size(); ++i) {
     const OptimizedParameter& p = optimized_[bucket][i];
-    if (step > p.rule.frozen_for) {
+    if (numbers.of(p.rule.group) > 0) {
       averages_[bucket][i].mul_(*average_).add_(p.parameter.mul(1.0 - *average_));
     }
   }
@@ -453,9 +476,11 @@ void StageBuckets::drop_share(std::size_t bucket) {
   }
 }
 
-void StageBuckets::update(double learning_rate, const GradientScale& scale, std::int64_t step) {
+void StageBuckets::update(double learning_rate,
+                          const GradientScale& scale,
+                          const UpdateNumbers& numbers) {
   for (std::size_t b = 0; b < optimized_.size(); ++b) {
-    update(b, learning_rate, scale, step);
+    update(b, learning_rate, scale, numbers);
   }
 }
 

@@ -23,6 +23,8 @@
 ///       buffer of its own.
 /// BU-8: an average follows the weights by an operation for each rounding, which has the same bits
 ///       in every part of a parameter.
+/// BU-9: an optimizer that keeps squares gets no gradient whose squared norm exceeds the arithmetic
+///       of its type: it would never recover from it. Other gradients may have any finite size.
 #pragma once
 
 #include <cstddef>
@@ -37,6 +39,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
+#include "stagecraft/actors/executor/optimizer/group_updates.h"
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
 #include "stagecraft/actors/executor/setup/bucket_cut.h"
@@ -123,14 +126,16 @@ class StageBuckets {
   }
 
   /// Returns the squared norm of the mean over microbatches for each counted parameter that is not
-  /// frozen. `weight`: the total weight of the microbatches. Reads the sums once and does not
-  /// change them. `whole`: also those of buckets without shards. A parameter that several shards
-  /// have is returned with its first one; take_divided_squares() comes before. `step`: number of
-  /// the update, from 1; parameters that are frozen in it are left out (PG-3).
+  /// frozen in the update. `weight`: the total weight of the microbatches. Reads the sums once and
+  /// does not change them. `whole`: also those of buckets without shards. A parameter that several
+  /// shards have is returned with its first one; take_divided_squares() comes before. `most`: the
+  /// update limits the applied gradient, or each element, to it. Infinite for a gradient whose
+  /// applied square the optimizer's state could not hold (BU-9).
   [[nodiscard]] std::vector<SquaredNorm> squared_norms(
       double weight,
       bool whole = true,
-      std::int64_t step = std::numeric_limits<std::int64_t>::max()) const;
+      const UpdateNumbers& numbers = {},
+      double most = std::numeric_limits<double>::infinity()) const;
 
   /// Returns this rank's part of the squares of the parameters of which several shards, or ranks
   /// that divide them, have some: a flat tensor of doubles, of one size for all; empty if there are
@@ -142,13 +147,13 @@ class StageBuckets {
   /// Keeps the mean gradients of a bucket, if they are to be kept. An update does it too.
   void keep_gradients(std::size_t bucket, double weight);
   /// Makes one optimizer update of a bucket. It scales the sums to the applied gradients while it
-  /// reads them (OR-2), or before if elements are limited. `step` counts from 1.
+  /// reads them (OR-2), or before if elements are limited.
   void update(std::size_t bucket,
               double learning_rate,
               const GradientScale& scale,
-              std::int64_t step);
+              const UpdateNumbers& numbers);
   /// Updates all buckets.
-  void update(double learning_rate, const GradientScale& scale, std::int64_t step);
+  void update(double learning_rate, const GradientScale& scale, const UpdateNumbers& numbers);
 
   /// Returns the living tensors: parameters first (kWeight), then the optimizer's state, then
   /// averages. Those of a shard have names of shares.
@@ -225,7 +230,9 @@ class StageBuckets {
     return is_divided(bucket) ? cuts_[bucket].part : cuts_[bucket].shard;
   }
   /// Moves the averages of a bucket towards its weights (BU-8).
-  void follow_weights(std::size_t bucket, std::int64_t step);
+  void follow_weights(std::size_t bucket, const UpdateNumbers& numbers);
+  /// Divides the sums of a bucket by a part of the divisor that float can hold. Returns the rest.
+  double divide_by_part(std::size_t bucket, double divisor);
   /// Scales the sums of a bucket to the applied gradients in a pass of their own.
   void limit_gradients(std::size_t bucket, double divisor, double most);
   void keep_own_weights(std::size_t bucket, const BucketOptions& options);
@@ -237,9 +244,9 @@ class StageBuckets {
   std::vector<at::Tensor> whole_;                       // likewise
   std::vector<std::optional<std::int64_t>> positions_;  // of the trained ones, if counted here
   std::vector<std::string> trained_names_;
-  std::vector<std::int64_t> frozen_for_;  // of the trained ones: updates
-  std::vector<at::Tensor> gradients_;     // of the trained ones
-  std::vector<std::size_t> all_;          // their numbers
+  std::vector<std::optional<std::size_t>> groups_;  // of the trained ones: of parameters
+  std::vector<at::Tensor> gradients_;               // of the trained ones
+  std::vector<std::size_t> all_;                    // their numbers
   Optimizer optimizer_;
   std::optional<double> average_;
   std::vector<std::string> state_names_;

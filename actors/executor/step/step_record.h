@@ -32,7 +32,9 @@ struct StepOrder {
   Epoch epoch;
   double learning_rate = 0.0;
   double clip = kUnclipped;  ///< largest norm of the gradient
-  LossScale loss_scale;      ///< of training
+  /// UpdateNumbers::groups of training; empty before the last batch of an update.
+  std::vector<std::int64_t> group_numbers;
+  LossScale loss_scale;  ///< of training
   std::int32_t program = kTraining;
   PartRuns parts;  ///< shapes and weights of the microbatches
   /// The number of batches of the same update before this one, whose gradients and buffers are kept
@@ -78,6 +80,7 @@ decltype(auto) visit_fields(StepOrder& m, V&& v) {
            m.epoch,
            m.learning_rate,
            m.clip,
+           m.group_numbers,
            m.loss_scale,
            m.program,
            m.parts,

@@ -22,7 +22,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::string_view kMagic = "STGCRAFT";
-constexpr std::uint64_t kVersion = 4;
+constexpr std::uint64_t kVersion = 5;
 constexpr std::size_t kPreamble = 24;
 constexpr std::size_t kAlignment = 64;
 constexpr std::array<char, kAlignment> kZeros{};
@@ -61,13 +61,23 @@ using PackedLoop = std::tuple<std::int64_t,
                               std::int64_t,
                               std::int64_t,
                               double>;
+using PackedHeader4 = std::tuple<std::int64_t,
+                                 std::uint64_t,
+                                 std::string,
+                                 std::vector<PackedEntry>,
+                                 std::vector<std::string>,
+                                 std::optional<PackedScale>,
+                                 std::optional<PackedLoop>>;
+/// PackedFrozen holds the match and the count of each group.
+using PackedFrozen = std::vector<std::tuple<std::string, std::int64_t>>;
 using PackedHeader = std::tuple<std::int64_t,
                                 std::uint64_t,
                                 std::string,
                                 std::vector<PackedEntry>,
                                 std::vector<std::string>,
                                 std::optional<PackedScale>,
-                                std::optional<PackedLoop>>;
+                                std::optional<PackedLoop>,
+                                std::optional<PackedFrozen>>;
 
 PackedHeader packed(const CheckpointHeader& header) {
   std::vector<PackedEntry> tensors;
@@ -94,13 +104,18 @@ PackedHeader packed(const CheckpointHeader& header) {
             watch.waited_for_rate,
             watch.rate_factor};
   }
+  std::optional<PackedFrozen> frozen;
+  if (header.frozen) {
+    frozen.emplace(header.frozen->begin(), header.frozen->end());
+  }
   return {header.step,
           header.seed,
           header.optimizer,
           std::move(tensors),
           header.processors,
           scale,
-          std::move(loop)};
+          std::move(loop),
+          std::move(frozen)};
 }
 
 LossScale unpacked(const PackedScale& scale) {
@@ -144,6 +159,7 @@ CheckpointHeader unpacked(const std::vector<char>& header_bytes, std::uint64_t v
   std::vector<PackedEntry> tensors;
   std::optional<PackedScale> scale;
   std::optional<PackedLoop> loop;
+  std::optional<PackedFrozen> frozen;
   if (version == 1) {
     std::tie(header.step, header.seed, header.optimizer, tensors) = found.get().as<PackedHeader1>();
   } else if (version == 2) {
@@ -152,15 +168,30 @@ CheckpointHeader unpacked(const std::vector<char>& header_bytes, std::uint64_t v
   } else if (version == 3) {
     std::tie(header.step, header.seed, header.optimizer, tensors, header.processors, scale) =
         found.get().as<PackedHeader3>();
-  } else {
+  } else if (version == 4) {
     std::tie(header.step, header.seed, header.optimizer, tensors, header.processors, scale, loop) =
-        found.get().as<PackedHeader>();
+        found.get().as<PackedHeader4>();
+  } else {
+    std::tie(header.step,
+             header.seed,
+             header.optimizer,
+             tensors,
+             header.processors,
+             scale,
+             loop,
+             frozen) = found.get().as<PackedHeader>();
   }
   if (scale) {
     header.loss_scale = unpacked(*scale);
   }
   if (loop) {
     header.loop = unpacked(std::move(*loop));
+  }
+  if (frozen) {
+    header.frozen.emplace();
+    for (auto& [match, updates] : *frozen) {
+      header.frozen->emplace(std::move(match), updates);
+    }
   }
   for (auto& [name, type, shape, bytes] : tensors) {
     header.tensors.push_back({std::move(name), std::move(type), std::move(shape), bytes});
@@ -338,6 +369,9 @@ void CheckpointReader::read_header(std::uint64_t version) {
   }
   if (header_.loss_scale && !is_possible(*header_.loss_scale, header_.step)) {
     refuse("its scale of losses is impossible");
+  }
+  if (header_.frozen && !is_possible(*header_.frozen, header_.step)) {
+    refuse("a group was frozen in more updates than it has");
   }
   if (header_.loop && !is_possible(*header_.loop, header_.step)) {
     refuse("its state of a loop is impossible");

@@ -5,7 +5,7 @@
 ///   8 bytes   length of the header in bytes, little-endian
 ///   header    msgpack: step, seed, optimizer; per tensor its name, type, shape and bytes; from
 ///             version 2 on also the processors of the ranks, from 3 on the scale of losses, from 4
-///             on the state of the loop
+///             on the state of the loop, from 5 on the updates in which groups were frozen
 ///   tensors   raw, each from a multiple of 64 bytes, in the header's order
 ///   32 bytes  SHA-256 of all bytes before
 ///
@@ -22,6 +22,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include "stagecraft/actors/executor/optimizer/group_updates.h"
 #include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/actors/trainer/state/loop_state.h"
 #include "stagecraft/actors/trainer/state/sha256.h"
@@ -40,6 +41,9 @@ struct CheckpointFacts {
   std::optional<LossScale> loss_scale = {};  ///< TrainerState::loss_scale; from version 3 on
   /// Of the loop that trained, if it told its state; from version 4 on.
   std::optional<LoopState> loop = {};
+  /// In how many updates parameter groups were frozen; from version 5 on. None: as frozen_for of
+  /// the groups says.
+  std::optional<FrozenUpdates> frozen = {};
 
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
 };

@@ -15,7 +15,8 @@ CheckpointFacts facts_of(const TrainerState& state, const RunFacts& run) {
           .optimizer = run.optimizer,
           .processors = run.processors,
           .loss_scale = state.loss_scale(),
-          .loop = run.loops->at(state.updates())};
+          .loop = run.loops->at(state.updates()),
+          .frozen = state.frozen_updates()};
 }
 
 ExpectedState expected_state(const TrainerState& state,
@@ -56,7 +57,7 @@ void restore(const CheckpointHeader& header,
              const RunFacts& run) {
   const std::vector<StateListing> listings = state.list();
   check_same_model(header, expected_state(state, listings, run));
-  state.replace(listings, source, header.step, header.loss_scale);
+  state.replace(listings, source, header.step, header.loss_scale, header.frozen);
   if (const std::string other = other_processors(header.processors, run.processors);
       !other.empty()) {
     log(Level::Info, "checkpoint of other processors", {{"why", other}});

@@ -232,31 +232,33 @@ void TrainerState::replace_module(const std::string& from, const ModuleState& gi
     }
   }
   const auto source = [&](const std::string& name) { return tensor_or_share(by_name, name); };
-  replace(list(), source, ledger_.committed(), ledger_.loss_scale());
+  replace(list(), source, ledger_.committed(), ledger_.loss_scale(), frozen_updates());
 }
 
 void TrainerState::replace(const std::vector<StateListing>& listings,
                            const StateSource& source,
                            std::int64_t updates,
-                           const std::optional<LossScale>& scale) {
+                           const std::optional<LossScale>& scale,
+                           const std::optional<FrozenUpdates>& frozen) {
   const auto write = [&] {
     crew_.write_state(states_from(listings, source), updates, History::Other);
     unused_.replace(source);
     programs_.unused_changed();
   };
-  replace_by(write, updates, first_scale(options_.loss_scaling, scale));
+  replace_by(write, updates, first_scale(options_.loss_scaling, scale), frozen);
 }
 
 void TrainerState::replace_by(const std::function<void()>& write,
                               std::int64_t updates,
-                              const std::optional<LossScale>& scale) {
+                              const std::optional<LossScale>& scale,
+                              const std::optional<FrozenUpdates>& frozen) {
   try {
     write();
   } catch (...) {  // also a lack of memory for what is read
     ledger_.lose(foreign_error(std::current_exception()));
     throw;
   }
-  ledger_.resume(updates, scale);
+  ledger_.resume(updates, scale, frozen);
   replaced_at_ = updates;
 }
 

@@ -51,6 +51,9 @@ class TrainerState {
   /// nothing if none did.
   [[nodiscard]] std::optional<LossScale> loss_scale() const;
 
+  /// Returns the groups that were frozen in updates so far.
+  [[nodiscard]] FrozenUpdates frozen_updates() const { return ledger_.frozen_updates(); }
+
   [[nodiscard]] const Graph& graph() const { return program_.compiled().graph; }
 
   /// Returns the list of each rank's state, by rank.
@@ -91,21 +94,23 @@ class TrainerState {
   void replace_module(const std::string& from, const ModuleState& given);
 
   /// Replaces the state of every rank, and of the tensors that no stage has, by that after
-  /// `updates` updates. `scale`: that of losses; none: the first. Asks for the tensors of one rank
-  /// at a time.
+  /// `updates` updates. `scale`: that of losses; none: the first. `frozen`: as for
+  /// GroupUpdates::replace. Asks for the tensors of one rank at a time.
   /// Requires: `source` has all tensors of the listings, in the right shapes.
   /// Errors: those of `source`, and of a rank that cannot take its part, which leaves weights
   /// undefined.
   void replace(const std::vector<StateListing>& listings,
                const StateSource& source,
                std::int64_t updates,
-               const std::optional<LossScale>& scale);
+               const std::optional<LossScale>& scale,
+               const std::optional<FrozenUpdates>& frozen);
 
   /// Calls `write`, which replaces the state of every rank by that after `updates` updates. If it
   /// throws, weights are undefined.
   void replace_by(const std::function<void()>& write,
                   std::int64_t updates,
-                  const std::optional<LossScale>& scale = std::nullopt);
+                  const std::optional<LossScale>& scale = std::nullopt,
+                  const std::optional<FrozenUpdates>& frozen = std::nullopt);
 
  private:
   void require_weights();

@@ -54,6 +54,7 @@ StepFuture Updates::enter(Parts parts, const LocalBatch& local, bool updates) {
   input.local = local;
   input.learning_rate = rate_;
   input.clip = clip_;
+  input.frozen = frozen_;
   input.rate_factor = rate_factor_;
   input.update = number_;
   input.batch = batches_;

@@ -4,10 +4,13 @@
 /// that the driver knows which batches belong together (UU-1).
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
+#include "stagecraft/actors/executor/optimizer/group_updates.h"
 #include "stagecraft/actors/executor/step/local_batch.h"
 #include "stagecraft/actors/executor/step/loss_weight.h"
 #include "stagecraft/actors/trainer/steps/step_entry.h"
@@ -37,6 +40,11 @@ class Updates {
   void set_rate_factor(double factor) { rate_factor_ = factor; }
   /// Replaces the largest norm of the gradient, likewise.
   void set_clip(std::optional<double> clip) { clip_ = clip; }
+  /// Freezes a group, by its number, or lets it train, likewise.
+  void set_frozen(std::size_t group, std::optional<bool> frozen) {
+    frozen_.resize(std::max(frozen_.size(), group + 1));
+    frozen_[group] = frozen;
+  }
 
  private:
   [[nodiscard]] StepFuture enter(Parts parts, const LocalBatch& local, bool updates);
@@ -46,6 +54,7 @@ class Updates {
   const Program program_;
   const LossWeight loss_weight_;
   std::optional<double> rate_, clip_;
+  GroupFreezes frozen_;
   double rate_factor_ = 1.0;
   std::int64_t number_ = 0;         // of the update in progress
   std::int32_t batches_ = 0;        // that it has

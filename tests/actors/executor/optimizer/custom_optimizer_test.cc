@@ -45,7 +45,7 @@ TEST_CASE("a custom optimizer is called once for each parameter, with that param
   parameters[0].gradient.fill_(-3.0);
   CHECK_NOTHROW(try_optimizer(signs, parameters));
   CHECK(seen.empty());
-  apply(signs, 1e-2, 4, parameters);
+  apply(signs, 1e-2, {4}, parameters);
   std::ranges::sort(seen);
   CHECK(seen == std::vector<std::string>{"w0 4 0.005 0.3", "w1 4 0.030 0.0"});
   CHECK(torch::equal(parameters[0].state[0], torch::full({2}, -3.0)));

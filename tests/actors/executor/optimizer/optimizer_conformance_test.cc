@@ -80,7 +80,7 @@ TEST_CASE("each optimizer follows LibTorch's class, by groups and at changing ra
         theirs->param_groups()[i].options().set_lr(rate_of(ours[i].rule, rate, 1e-2));
       }
       theirs->step();
-      apply(p.ours, rate, step, ours, weight / clip);
+      apply(p.ours, rate, {step}, ours, weight / clip);
     }
     // OR-1 holds if the gradients have the same bits.
     const bool exact = p.same_bits && clip == 1.0;
@@ -110,7 +110,7 @@ TEST_CASE("OR-1: neither company nor place changes a bit of an update",
         together[i].gradient.copy_(torch::randn_like(weights[i]));
         apart[i].gradient = together[i].gradient.clone();
       }
-      apply(p.ours, 1e-2, step, together);
+      apply(p.ours, 1e-2, {step}, together);
       for (OptimizedParameter& one : apart) {
         std::vector<OptimizedParameter> alone{one};
         for (torch::Tensor* t : {&alone[0].parameter, &alone[0].gradient}) {
@@ -120,7 +120,7 @@ TEST_CASE("OR-1: neither company nor place changes a bit of an update",
         for (torch::Tensor& s : alone[0].state) {
           s = s.flatten();
         }
-        apply(p.ours, 1e-2, step, alone);
+        apply(p.ours, 1e-2, {step}, alone);
         one.parameter.copy_(alone[0].parameter.view_as(one.parameter));
       }
     }
@@ -157,8 +157,8 @@ TEST_CASE("OR-2: an update divides gradients as a pass of its own would, for eve
         within[i].gradient.copy_(torch::randn_like(weights[i]) * divisor);
         before[i].gradient = within[i].gradient / divisor;
       }
-      apply(optimizer, 1e-2, step, within, divisor);
-      apply(optimizer, 1e-2, step, before);
+      apply(optimizer, 1e-2, {step}, within, divisor);
+      apply(optimizer, 1e-2, {step}, before);
     }
     for (std::size_t i = 0; i < weights.size(); ++i) {
       CHECK(torch::equal(within[i].gradient, before[i].gradient));
@@ -181,7 +181,7 @@ TEST_CASE("averaging and clipping at once is as near to the exact gradient as on
       CAPTURE(weight, clip);
       std::vector<OptimizedParameter> one = parameters_like({sum}, Sgd{});
       one[0].gradient.copy_(sum);
-      apply(Sgd{}, 1e-2, 1, one, weight / clip);
+      apply(Sgd{}, 1e-2, {1}, one, weight / clip);
       const torch::Tensor exact = sum.to(torch::kDouble) / weight * clip;
       const torch::Tensor error = (one[0].gradient.to(torch::kDouble) - exact).abs();
       CHECK((error <= exact.abs() * (1.0001 * std::exp2(-23))).all().item<bool>());
@@ -200,7 +200,7 @@ TEST_CASE("an update continues from saved state with the same bits",
       for (OptimizedParameter& p : parameters) {
         p.gradient.copy_(torch::randn_like(p.gradient));
       }
-      apply(c.ours, 1e-2, number, parameters);
+      apply(c.ours, 1e-2, {number}, parameters);
     };
     step(unbroken, 1);
     step(unbroken, 2);
@@ -228,7 +228,7 @@ TEST_CASE("weight decay and a rate of 0 do what they say", "[executor][optimizer
     const auto updated = [&](const ParameterGroup& group, double rate) {
       auto one = parameters_like({torch::ones({4})}, c.ours, {group});
       one[0].gradient.fill_(-0.25);  // decay that is added to it changes its sign
-      apply(c.ours, rate, 1, one);
+      apply(c.ours, rate, {1}, one);
       return one[0].parameter;
     };
     const ParameterGroup plain{.match = "*", .weight_decay = 0.0};
@@ -282,7 +282,7 @@ TEST_CASE("a frozen parameter has no state and does not change",
       gradients.push_back(torch::ones_like(parameter));
     }
     bucket.accumulate(gradients);
-    bucket.update(1e-2, {}, 1);
+    bucket.update(1e-2, {}, {1});
     for (const NamedTensor& t : bucket.state()) {
       const bool is_bias = t.name.ends_with(".bias");
       const bool is_weight = t.name.starts_with("weight:");

@@ -89,5 +89,18 @@ TEST_CASE("AC-1: a batch follows the batches that the rank keeps, or begins an u
                  ContainsSubstring("keeps the gradients of 2"));
 }
 
+TEST_CASE("PG-3: numbers of groups are those of the rank's groups, in updates that can be",
+          "[executor][order]") {
+  OrderedRank f;
+  f.rank.setup.options.groups = {{.match = "a"}, {.match = "b"}};
+  CHECK_NOTHROW(f.check({.step = Step(3)}));
+  CHECK_NOTHROW(f.check({.step = Step(3), .group_numbers = {0, 4}}));
+  for (const std::vector<std::int64_t>& wrong :
+       {std::vector<std::int64_t>{1}, {1, 2, 3}, {0, 5}, {-1, 2}}) {
+    CHECK_THAT(f.refused({.step = Step(3), .group_numbers = wrong}),
+               ContainsSubstring("updates of parameter groups"));
+  }
+}
+
 }  // namespace
 }  // namespace stagecraft

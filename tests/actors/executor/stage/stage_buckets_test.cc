@@ -101,7 +101,7 @@ TEST_CASE("GN-1: ranks that have parts of a gradient add up the bits of its norm
   }
 }
 
-TEST_CASE("a norm tells of any element that is not finite, and of squares beyond the type",
+TEST_CASE("a norm tells of any element that is not finite, and holds any other",
           "[executor][bucket]") {
   const auto norm_with = [](double element, std::int64_t place, at::ScalarType type) {
     torch::Tensor sum = torch::ones({2 * kNormBlock + 3}, type);
@@ -116,11 +116,47 @@ TEST_CASE("a norm tells of any element that is not finite, and of squares beyond
         CHECK_FALSE(std::isfinite(norm_with(wrong, place, type)));
       }
     }
-    CHECK_FALSE(std::isfinite(norm_with(1e20, place, torch::kFloat)));
-    CHECK_FALSE(std::isfinite(norm_with(1e20, place, torch::kBFloat16)));
-    CHECK(std::isfinite(norm_with(1e20, place, torch::kDouble)));
-    CHECK(std::isfinite(norm_with(1e18, place, torch::kFloat)));
+    for (const auto type : {torch::kFloat, torch::kDouble, torch::kBFloat16}) {
+      for (const double large : {1e20, 1e25, 3e38}) {
+        CHECK(norm_with(large, place, type) == Catch::Approx(large * large).epsilon(0.01));
+      }
+    }
   }
+}
+
+TEST_CASE("BU-9: a gradient is too large for state that keeps squares, unless the update limits it",
+          "[executor][bucket]") {
+  const Program program = skip_net();
+  const StageProgram& stage = program.compiled().partition.stages[0];
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto norm_of = [&](const Optimizer& optimizer, double element, double most) {
+    StageBuckets bucket(stage, optimizer);
+    bucket.begin_step();
+    bucket.accumulate({torch::full({8, 6}, element), torch::zeros({8})});
+    return bucket.squared_norms(1.0, /*whole=*/true, {}, most).front().value;
+  };
+  const CustomOptimizer own{.name = "own", .update = [](const CustomUpdate&) {}};
+  for (const Optimizer& keeps :
+       {Optimizer(Adam{}), Optimizer(AdamW{}), Optimizer(Adagrad{}), Optimizer(RMSprop{})}) {
+    CHECK(norm_of(keeps, 1e25, infinity) == infinity);
+    CHECK(norm_of(keeps, 1e25, 1e20) == infinity);
+    CHECK(norm_of(keeps, 1e25, 1.0) == Catch::Approx(48e50));
+    CHECK(norm_of(keeps, 1e18, infinity) == Catch::Approx(48e36));
+  }
+  for (const Optimizer& any : {Optimizer(Sgd{.momentum = 0.5}), Optimizer(own)}) {
+    CHECK(norm_of(any, 1e25, infinity) == Catch::Approx(48e50));
+  }
+}
+
+TEST_CASE("clipping scales sums by factors that float cannot hold", "[executor][bucket]") {
+  const Program program = skip_net();
+  const StageProgram& stage = program.compiled().partition.stages[0];
+  StageBuckets bucket(stage, Sgd{.lr = 1.0});
+  bucket.begin_step();
+  bucket.accumulate({torch::full({8, 6}, 3e38), torch::full({8}, -1e38)});
+  bucket.update(1.0, {.weight = 4.0, .clip = 1e-41}, {1});
+  CHECK(torch::allclose(bucket.gradient("a.weight"), torch::full({8, 6}, 7.5e-4)));
+  CHECK(torch::allclose(bucket.gradient("a.bias"), torch::full({8}, -2.5e-4)));
 }
 
 // ---- sums over microbatches ---------------------------------------------------------------------
@@ -244,7 +280,7 @@ TEST_CASE("a bucket updates by the mean, clipped, keeps the mean, and leaves wha
     CHECK(norms[0].value ==
           Catch::Approx(mean.to(torch::kDouble).square().sum().item<double>()).epsilon(1e-6));
     CHECK(torch::equal(bucket.gradient("a.weight"), sum));
-    bucket.update(1.0, {.weight = 3.0, .clip = 0.25}, step);
+    bucket.update(1.0, {.weight = 3.0, .clip = 0.25}, {step});
     const torch::Tensor applied = bucket.gradient("a.weight");
     CHECK(torch::equal(applied, sum / 12.0));
     CHECK(torch::equal(bucket.parameters()[0], before - applied));
@@ -265,7 +301,7 @@ TEST_CASE("an update limits each element of the mean, and keeps the mean as it w
   const torch::Tensor before = bucket.parameters()[0].detach().clone();
   bucket.begin_step();
   bucket.accumulate(sums);
-  bucket.update(1.0, {.weight = 3.0, .most = 0.25}, 1);
+  bucket.update(1.0, {.weight = 3.0, .most = 0.25}, {1});
   const torch::Tensor mean = sums[0] / 3.0;
   const torch::Tensor applied = mean.clamp(-0.25, 0.25);
   REQUIRE_FALSE(torch::equal(applied, mean));
@@ -349,9 +385,9 @@ TEST_CASE("BU-4: shards together update the bits of the whole, with an n-th of t
     }
     CHECK(of_parts == norms);
     Tensors weights;
-    whole.update(0.1, {.weight = 2.0, .clip = 0.5}, step);
+    whole.update(0.1, {.weight = 2.0, .clip = 0.5}, {step});
     for (StageBuckets& part : parts) {
-      part.update(0, 0.1, {.weight = 2.0, .clip = 0.5}, step);
+      part.update(0, 0.1, {.weight = 2.0, .clip = 0.5}, {step});
       weights.push_back(part.own_weights(0)[0]);
     }
     for (const StageBuckets& part : parts) {
@@ -416,9 +452,9 @@ TEST_CASE("BU-7: ranks with parts of a parameter update what one rank with the w
     for (const auto& [parameter, value] : norms) {
       CHECK(of_parts.at(parameter) == Catch::Approx(value).epsilon(1e-12));
     }
-    whole.update(0.1, {.weight = 2.0, .clip = 0.5}, step);
+    whole.update(0.1, {.weight = 2.0, .clip = 0.5}, {step});
     for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-      parts[rank].update(0.1, {.weight = 2.0, .clip = 0.5}, step);
+      parts[rank].update(0.1, {.weight = 2.0, .clip = 0.5}, {step});
       CHECK(torch::equal(parts[rank].parameters()[experts],
                          part_of(whole.parameters()[experts], rank)));
     }
@@ -512,7 +548,7 @@ TEST_CASE("BU-5: what a failed step has taken counts no more", "[executor][bucke
   buckets.take_share(0, {torch::full({size}, 7.0F)});
   buckets.begin_step();
   buckets.take_share(0, {torch::full({size}, 1.0F)});
-  buckets.update(0, 0.5, {.weight = 1.0}, 1);
+  buckets.update(0, 0.5, {.weight = 1.0}, {1});
   const torch::Tensor change = before - buckets.own_weights(0)[0];
   CHECK(torch::isin(change, torch::tensor({0.0F, 0.5F})).all().item<bool>());  // 0: padding
   CHECK(change.max().item<float>() == 0.5F);
@@ -557,8 +593,8 @@ TEST_CASE("an optimizer gives a part of a large tensor the bits of the whole, on
       on_threads(threads, [&] {
         std::vector<OptimizedParameter> all{part(0, kSize)};
         std::vector<OptimizedParameter> parts{part(0, kEnd), part(kEnd, kSize)};
-        apply(optimizer, 0.1, 2, all, 3.0);
-        apply(optimizer, 0.1, 2, parts, 3.0);
+        apply(optimizer, 0.1, {2}, all, 3.0);
+        apply(optimizer, 0.1, {2}, parts, 3.0);
         CHECK(torch::equal(all[0].parameter, torch::cat({parts[0].parameter, parts[1].parameter})));
       });
     }

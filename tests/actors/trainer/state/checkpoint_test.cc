@@ -56,13 +56,13 @@ Checkpoint example() {
 }
 
 /// Returns the file as an older version wrote it. Version 1 had no processors, versions 1 and 2 no
-/// scale of losses, and versions 1 to 3 no state of a loop: an empty list and twice nothing, which
-/// end the header.
+/// scale of losses, versions 1 to 3 no state of a loop, and versions 1 to 4 no frozen groups: an
+/// empty list and three times nothing, which end the header.
 std::string as_version(int version, const std::string& whole) {
   constexpr std::size_t kPreamble = 24, kAlignment = 64;
   const auto header = static_cast<std::size_t>(static_cast<unsigned char>(whole[16])) +
                       (static_cast<std::size_t>(static_cast<unsigned char>(whole[17])) << 8U);
-  const std::size_t shorter = header - static_cast<std::size_t>(4 - version);
+  const std::size_t shorter = header - static_cast<std::size_t>(5 - version);
   const auto aligned = [](std::size_t at) {
     return (at + kAlignment - 1) / kAlignment * kAlignment;
   };
@@ -120,19 +120,21 @@ TEST_CASE("what is written to a checkpoint is read back", "[actors][checkpoint]"
 
 TEST_CASE("checkpoints of older versions are read, and lack what these did not know",
           "[actors][checkpoint]") {
-  const int version = GENERATE(1, 2, 3);
+  const int version = GENERATE(1, 2, 3, 4);
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
   Checkpoint older = example();
   older.processors.clear();
   older.loss_scale.reset();
   older.loop.reset();
+  older.frozen.reset();
   write_checkpoint(path, older);
   write_bytes(path, as_version(version, tests::read_text_file(path)));
   const Checkpoint read = read_checkpoint(path);
   CHECK(read.processors.empty());
   CHECK_FALSE(read.loss_scale);
   CHECK_FALSE(read.loop);
+  CHECK_FALSE(read.frozen);
   CHECK(message_of(read, expected()).empty());
   CHECK(at::equal(read.tensors[0].tensor, example().tensors[0].tensor));
 }
@@ -146,6 +148,15 @@ TEST_CASE("a checkpoint with an impossible scale of losses is refused",
                               LossScale{.factor = std::numeric_limits<double>::quiet_NaN()},
                               LossScale{.factor = 2.0, .good = 13},
                               LossScale{.factor = 2.0, .skipped = -1});
+  CHECK(thrown_by([&] { write_checkpoint(path, wrong); }) == Errc::UsageFile);
+}
+
+TEST_CASE("a checkpoint with groups that were frozen in impossible updates is refused",
+          "[actors][checkpoint][bad-input]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Checkpoint wrong = example();
+  wrong.frozen = GENERATE(FrozenUpdates{{"a", 13}}, FrozenUpdates{{"a", 1}, {"b", -1}});
   CHECK(thrown_by([&] { write_checkpoint(path, wrong); }) == Errc::UsageFile);
 }
 
