@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/import/exported/exported_program.h"
 #include "stagecraft/compiler/import/model_text.h"
@@ -12,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-bool fits(const ModelTensor& expected, const NpyHeader& found) {
+bool fits(const ModelTensor& expected, const ArgumentHeader& found) {
   if (expected.dtype != found.dtype || expected.sizes.size() != found.sizes.size()) {
     return false;
   }
@@ -26,26 +27,23 @@ bool fits(const ModelTensor& expected, const NpyHeader& found) {
 
 }  // namespace
 
-void describe_inputs(ModelFile& model, const MicrobatchFiles& data) {
-  const std::vector<NpyHeader>& arguments = data.arguments();
+void describe_inputs(ModelFile& model, const ModelData& data) {
+  const std::vector<ArgumentHeader>& arguments = data.arguments();
   if (arguments.size() != model.inputs.size()) {
-    throw Error(
-        Errc::UsageFile,
-        fmt::format("{}: expected step<k>_mb<j>_arg0.npy to arg{}.npy, as {} takes {} inputs "
-                    "({}), found {} arguments",
-                    data.folder(),
-                    static_cast<std::int64_t>(model.inputs.size()) - 1,
-                    model.path,
-                    model.inputs.size(),
-                    names_of(model.inputs),
-                    arguments.size()));
+    throw Error(Errc::UsageFile,
+                fmt::format("{}: expected {}, as {} takes them ({}), found {}",
+                            data.folder(),
+                            count_text(model.inputs.size(), "argument"),
+                            model.path,
+                            names_of(model.inputs),
+                            arguments.size()));
   }
   std::string complaints;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     ModelTensor& input = model.inputs[i];
     if (input.known && !fits(input, arguments[i])) {
       complaints += fmt::format("\n  {}: expected {} {} for {}, found {} {}",
-                                data.file(0, 0, i),
+                                data.where(0, 0, i),
                                 at::toString(input.dtype),
                                 shape_text(input.sizes),
                                 input.name,

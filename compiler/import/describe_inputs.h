@@ -4,8 +4,8 @@
 /// data define them. After that MF-2 holds for both kinds of file.
 #pragma once
 
+#include "stagecraft/compiler/data/model_data.h"
 #include "stagecraft/compiler/import/model_file.h"
-#include "stagecraft/compiler/tensor_files/microbatch_files.h"
 
 namespace stagecraft {
 
@@ -13,6 +13,6 @@ namespace stagecraft {
 /// Errors: UsageFile if the number of arguments differs from the number of the model's inputs, and
 ///         for every argument whose type or shape differs from the model's file, each with its
 ///         file.
-void describe_inputs(ModelFile& model, const MicrobatchFiles& data);
+void describe_inputs(ModelFile& model, const ModelData& data);
 
 }  // namespace stagecraft

@@ -10,11 +10,11 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/cut/cut_file.h"
+#include "stagecraft/compiler/data/microbatch_files.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/import/exported/exported_program.h"
 #include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
-#include "stagecraft/compiler/tensor_files/microbatch_files.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/compiler/data/microbatch_files.h"
 #include "stagecraft/compiler/module/named_tensor.h"
-#include "stagecraft/compiler/tensor_files/microbatch_files.h"
 
 namespace stagecraft::testing {
 

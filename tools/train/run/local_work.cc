@@ -11,12 +11,11 @@
 
 #include "stagecraft/actors/data/local_source.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/tensor_files/microbatch_files.h"
+#include "stagecraft/compiler/data/microbatch_files.h"
 #include "stagecraft/tools/common/memory_limits.h"
 #include "stagecraft/tools/train/catalog/models.h"
 #include "stagecraft/tools/train/catalog/open_work.h"
 #include "stagecraft/tools/train/verify/weights_hash.h"
-#include "stagecraft/tools/train/work/epoch_order.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -39,13 +38,13 @@ using Object = nlohmann::ordered_json;
 class FolderSource final : public StepSource {
  public:
   FolderSource(const std::string& folder, std::uint64_t seed)
-      : files_(folder), order_(seed, files_.steps()) {}
+      : data_(std::make_unique<MicrobatchFiles>(folder, seed)) {}
 
-  LabeledBatch batch(std::int64_t number) override { return {files_.batch(order_.of(number)), {}}; }
+  LabeledBatch batch(std::int64_t number) override { return {data_->batch(number), {}}; }
 
   std::optional<LabeledBatch> part(const BatchPart& part) override {
     LabeledBatch microbatch;
-    for (const at::Tensor& tensor : files_.microbatch(order_.of(part.batch), part.microbatch)) {
+    for (const at::Tensor& tensor : data_->microbatch(part.batch, part.microbatch)) {
       if (tensor.dim() == 0) {
         return std::nullopt;  // in a batch it would get a dimension
       }
@@ -55,8 +54,7 @@ class FolderSource final : public StepSource {
   }
 
  private:
-  const MicrobatchFiles files_;
-  EpochOrder order_;
+  const std::unique_ptr<const ModelData> data_;
 };
 
 /// Draws batches of a model of the catalog.

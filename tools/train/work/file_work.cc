@@ -9,6 +9,7 @@
 
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/data/microbatch_files.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 
@@ -54,14 +55,13 @@ double bytes_of(const std::vector<NamedTensor>& tensors) {
 ModelFile FileWork::read() const {
   ModelFile model = read_model(*request_.model.file, most_);
   refuse_unsupported(model.path, model.unsupported);
-  describe_inputs(model, data_);
+  describe_inputs(model, *data_);
   return model;
 }
 
 FileWork::FileWork(const WorkRequest& request, double most)
     : request_(request),
-      data_(*request.data.folder),
-      order_(request.seed, data_.steps()),
+      data_(std::make_unique<MicrobatchFiles>(*request.data.folder, request.seed)),
       most_(most),
       model_(read()) {
   std::map<const void*, std::string> first;
@@ -78,13 +78,13 @@ FileWork::FileWork(const WorkRequest& request, double most)
   bytes_ = {.parameters = bytes_of(model_->parameters),
             .buffers = bytes_of(model_->buffers),
             .description = operators * kBytesToDescribeAnOperator,
-            .batch = data_.bytes_of_step()};
+            .batch = data_->bytes_of_step()};
   bytes_.file = bytes_.parameters + bytes_.buffers;
 }
 
 std::optional<FixedData> FileWork::fixed_data() const {
   return FixedData{
-      .folder = data_.folder(), .microbatches = data_.microbatches(), .batches = data_.steps()};
+      .folder = data_->folder(), .microbatches = data_->microbatches(), .batches = data_->steps()};
 }
 
 WorkBytes FileWork::bytes(const WorkShape& /*shape*/) const {
@@ -100,14 +100,14 @@ Program FileWork::compile(const WorkShape& shape) {
         *request_.weights, read_weights(*request_.weights), model.parameters, model.buffers);
   }
   return stagecraft::compile(model,
-                             {.inputs = data_.batch(0),
+                             {.inputs = data_->batch(0),
                               .microbatches = shape.microbatches,
                               .cut = shape.cut.value_or(usual_cut(shape.stages)),
                               .recompute = request_.recompute});
 }
 
 WorkBatch FileWork::batch(std::int64_t step, const WorkShape& /*shape*/) const {
-  return {data_.batch(order_.of(step)), {}};
+  return {data_->batch(step), {}};
 }
 
 WorkBatch FileWork::evaluation(const WorkShape& /*shape*/) const {

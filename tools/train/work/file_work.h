@@ -1,13 +1,13 @@
 /// FileWork trains a model from a file on the microbatches of a folder.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "stagecraft/compiler/data/model_data.h"
 #include "stagecraft/compiler/import/load_model.h"
-#include "stagecraft/compiler/tensor_files/microbatch_files.h"
-#include "stagecraft/tools/train/work/epoch_order.h"
 #include "stagecraft/tools/train/work/work.h"
 #include "stagecraft/tools/train/work/work_request.h"
 
@@ -39,8 +39,7 @@ class FileWork : public Work {
   [[nodiscard]] ModelFile read() const;
 
   const WorkRequest request_;
-  const MicrobatchFiles data_;
-  mutable EpochOrder order_;
+  const std::unique_ptr<const ModelData> data_;
   const double most_;
   std::optional<ModelFile> model_;  ///< until it is compiled; compiling again reads it again
   std::vector<Name> names_;

@@ -1,5 +1,5 @@
 /// Tests folders of microbatches (DF-1).
-#include "stagecraft/compiler/tensor_files/microbatch_files.h"
+#include "stagecraft/compiler/data/microbatch_files.h"
 
 #include <filesystem>
 #include <string>
@@ -25,7 +25,7 @@ using tests::TemporaryFolder;
 
 }  // namespace
 
-TEST_CASE("a folder of microbatches is whole and of one shape", "[compiler][tensor_files][data]") {
+TEST_CASE("a folder of microbatches is whole and of one shape", "[compiler][data]") {
   const TemporaryFolder folder;
   const auto path = [&](int step, int microbatch, int argument) {
     return fmt::format("{}/step{}_mb{}_arg{}.npy", folder.path(), step, microbatch, argument);

@@ -1,4 +1,4 @@
-#include "stagecraft/tools/train/work/epoch_order.h"
+#include "stagecraft/compiler/data/epoch_order.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "stagecraft/tests/support/catch.h"
 
-namespace stagecraft::tools {
+namespace stagecraft {
 namespace {
 
 constexpr std::int64_t kBatches = 20;
@@ -22,7 +22,7 @@ std::vector<std::int64_t> epoch_of(EpochOrder& order, std::int64_t epoch) {
 }  // namespace
 
 TEST_CASE("every epoch has each batch once, the first in the order of the data",
-          "[tools][train][epochs]") {
+          "[compiler][data][epochs]") {
   EpochOrder order(7, kBatches);
   std::vector<std::vector<std::int64_t>> epochs;
   for (int epoch = 0; epoch < 3; ++epoch) {
@@ -38,7 +38,7 @@ TEST_CASE("every epoch has each batch once, the first in the order of the data",
 }
 
 TEST_CASE("EO-1: the order follows from the seed and the number, whatever was read before",
-          "[tools][train][epochs]") {
+          "[compiler][data][epochs]") {
   EpochOrder whole(7, kBatches), resumed(7, kBatches), other(8, kBatches);
   const std::vector<std::int64_t> second = epoch_of(whole, 1);
   const std::vector<std::int64_t> third = epoch_of(whole, 2);
@@ -50,4 +50,4 @@ TEST_CASE("EO-1: the order follows from the seed and the number, whatever was re
   CHECK(one.of(41) == 0);
 }
 
-}  // namespace stagecraft::tools
+}  // namespace stagecraft

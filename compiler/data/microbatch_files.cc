@@ -1,4 +1,4 @@
-#include "stagecraft/compiler/tensor_files/microbatch_files.h"
+#include "stagecraft/compiler/data/microbatch_files.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,11 +10,10 @@
 #include <tuple>
 #include <utility>
 
-#include <ATen/ops/empty.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/tensor_files/npy.h"
 
 namespace stagecraft {
 namespace {
@@ -77,17 +76,22 @@ std::set<Place> places_in(const std::string& folder) {
   return places;
 }
 
-std::string text_of(const NpyHeader& header) {
-  return fmt::format("{} [{}]", at::toString(header.dtype), fmt::join(header.sizes, ", "));
+std::string file_of(const std::string& folder,
+                    std::int64_t step,
+                    int microbatch,
+                    std::size_t argument) {
+  return fmt::format("{}/step{}_mb{}_arg{}.npy", folder, step, microbatch, argument);
 }
 
 }  // namespace
 
-MicrobatchFiles::MicrobatchFiles(std::string folder) : folder_(std::move(folder)) {
+MicrobatchFiles::MicrobatchFiles(std::string folder, std::uint64_t seed)
+    : folder_(std::move(folder)), order_(seed, 1) {
   const std::set<Place> places = places_in(folder_);
+  std::int64_t steps = 0;
   int arguments = 0;
   for (const auto& [step, microbatch, argument] : places) {
-    steps_ = std::max<std::int64_t>(steps_, std::int64_t{step} + 1);
+    steps = std::max<std::int64_t>(steps, std::int64_t{step} + 1);
     microbatches_ = std::max(microbatches_, microbatch + 1);
     arguments = std::max(arguments, argument + 1);
   }
@@ -113,7 +117,7 @@ MicrobatchFiles::MicrobatchFiles(std::string folder) : folder_(std::move(folder)
   for (const Place& place : places) {
     check(place);
   }
-  if (std::get<0>(expected) != steps_) {  // the last microbatch ends too early
+  if (std::get<0>(expected) != steps) {  // the last microbatch ends too early
     refuse(fmt::format("{}/{}", folder_, name_of(expected)),
            fmt::format("missing: the folder has {} microbatches in a step and {} arguments in a "
                        "microbatch",
@@ -122,72 +126,41 @@ MicrobatchFiles::MicrobatchFiles(std::string folder) : folder_(std::move(folder)
   }
   for (const auto& [step, microbatch, argument] : places) {
     const auto i = static_cast<std::size_t>(argument);
-    const std::string path = file(step, microbatch, i);
-    NpyHeader header = read_npy_header(path);
+    const std::string path = file_of(folder_, step, microbatch, i);
+    NpyHeader found = read_npy_header(path);
+    ArgumentHeader header{found.dtype, std::move(found.sizes)};
     if (i == arguments_.size()) {
       arguments_.push_back(std::move(header));
-    } else if (header.dtype != arguments_[i].dtype || header.sizes != arguments_[i].sizes) {
+    } else if (header != arguments_[i]) {
       refuse(path,
              fmt::format("expected {}, as {} has it, found {}; all microbatches are of one shape: "
                          "pad, or leave the odd one out",
-                         text_of(arguments_[i]),
+                         to_string(arguments_[i]),
                          name_of({0, 0, argument}),
-                         text_of(header)));
+                         to_string(header)));
     }
   }
+  order_ = EpochOrder(seed, steps);
 }
 
-double MicrobatchFiles::bytes_of_step() const {
-  double bytes = 0.0;
-  for (const NpyHeader& argument : arguments_) {
-    auto one = static_cast<double>(at::elementSize(argument.dtype));
-    for (const std::int64_t size : argument.sizes) {
-      one *= static_cast<double>(size);
-    }
-    bytes += one * microbatches_;
-  }
-  return bytes;
-}
-
-std::string MicrobatchFiles::file(std::int64_t step, int microbatch, std::size_t argument) const {
-  return fmt::format("{}/step{}_mb{}_arg{}.npy", folder_, step, microbatch, argument);
+std::string MicrobatchFiles::where(std::int64_t step, int microbatch, std::size_t argument) const {
+  return file_of(folder_, order_.of(step), microbatch, argument);
 }
 
 std::vector<at::Tensor> MicrobatchFiles::microbatch(std::int64_t step, int microbatch) const {
   std::vector<at::Tensor> tensors;
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
-    const std::string path = file(step, microbatch, i);
-    at::Tensor& tensor = tensors.emplace_back(read_npy(path));
-    if (tensor.scalar_type() != arguments_[i].dtype ||
-        tensor.sizes() != at::IntArrayRef(arguments_[i].sizes)) {
+    const std::string path = where(step, microbatch, i);
+    const at::Tensor& tensor = tensors.emplace_back(read_npy(path));
+    if (const ArgumentHeader found{tensor.scalar_type(), tensor.sizes().vec()};
+        found != arguments_[i]) {
       refuse(path,
-             fmt::format("expected {}, as when the run began, found {} [{}]",
-                         text_of(arguments_[i]),
-                         at::toString(tensor.scalar_type()),
-                         fmt::join(tensor.sizes(), ", ")));
+             fmt::format("expected {}, as when the run began, found {}",
+                         to_string(arguments_[i]),
+                         to_string(found)));
     }
   }
   return tensors;
-}
-
-Batch MicrobatchFiles::batch(std::int64_t step) const {
-  Batch batch;
-  for (const NpyHeader& argument : arguments_) {
-    std::vector<std::int64_t> sizes = argument.sizes;
-    if (sizes.empty()) {
-      sizes = {1};
-    }
-    sizes[0] *= microbatches_;
-    batch.emplace_back(at::empty(sizes, at::TensorOptions().dtype(argument.dtype)));
-  }
-  for (int m = 0; m < microbatches_; ++m) {
-    const std::vector<at::Tensor> parts = microbatch(step, m);
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const std::int64_t rows = parts[i].dim() == 0 ? 1 : parts[i].size(0);
-      batch[i].tensor.narrow(0, m * rows, rows).copy_(parts[i]);
-    }
-  }
-  return batch;
 }
 
 }  // namespace stagecraft
