@@ -23,6 +23,7 @@
 #include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/actors/trainer/state/write_behind.h"
 #include "stagecraft/base/files/whole_file.h"
+#include "stagecraft/compiler/module/named_tensor.h"
 
 namespace stagecraft {
 
@@ -82,6 +83,10 @@ class CheckpointSave {
 /// Returns the tensor of this name, or the share of it (share_name). Requires: the file has it.
 /// Errors: those of CheckpointReader.
 [[nodiscard]] at::Tensor read_tensor(const CheckpointReader& reader, const std::string& name);
+
+/// Returns the weights and buffers under the module's names, a tie under one of them.
+/// Errors: those of CheckpointReader.
+[[nodiscard]] std::vector<NamedTensor> read_module_state(const CheckpointReader& reader);
 
 /// Returns, in one line, the reason why a run that continues on these processors gets or may get
 /// other bits than the saved run. Empty if it gets the same bits, or if either side is unknown.

@@ -384,7 +384,7 @@ TEST_CASE("what does not fit a model from a file is wrong usage, by name",
   refused({STAGECRAFT_COMMAND, "train", "--cut", "x"}, {"no operator uses a parameter"});
   refused({STAGECRAFT_COMMAND, "train", "--plan", "auto", "--cut", "x"}, {"--plan decides --cut"});
   for (const char* option :
-       {"--text", "--layers", "--dim", "--eval-every", "--microbatch-size", "--microbatch-sizes"}) {
+       {"--text", "--layers", "--dim", "--microbatch-size", "--microbatch-sizes"}) {
     refused(with({option, "2"}), {option, "of the models that have a name"});
   }
   refused(with({"--load", "x", "--load-weights", "y"}), {"--load-weights expects no --load"});

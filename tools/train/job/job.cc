@@ -131,7 +131,8 @@ WorkRequest work_request(const TrainOptions& options, const RunStart& start) {
           .seed = start.seed,
           .recompute = options.pipeline.recompute,
           .weights = start.weights,
-          .evaluates = options.run.eval_every.has_value()};
+          .evaluates = options.run.eval_every.has_value(),
+          .evaluation = options.run.eval_data};
 }
 
 TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& console) {

@@ -90,9 +90,10 @@ struct RunOptions {
   std::int64_t accumulate = 1;        ///< batches of each step
   std::uint64_t seed = 0;
   std::optional<std::int64_t> eval_every;
-  std::int64_t log_every = 1;           ///< steps between lines of progress
-  std::optional<double> step_deadline;  ///< seconds; none: the trainer's
-  bool step_by_step = false;            ///< show each column, and wait for a line before the next
+  std::optional<std::string> eval_data;  ///< a folder, of a model file's evaluations
+  std::int64_t log_every = 1;            ///< steps between lines of progress
+  std::optional<double> step_deadline;   ///< seconds; none: the trainer's
+  bool step_by_step = false;             ///< show each column, and wait for a line before the next
   bool dry_run = false;
   bool verify = false;
   bool json = false;

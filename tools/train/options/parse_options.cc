@@ -48,6 +48,26 @@ void check_rate_steps(const TrainOptions& options) {
   }
 }
 
+/// A model file has its data for evaluations in a folder of their own.
+void check_evaluation_data(const TrainOptions& options) {
+  const RunOptions& run = options.run;
+  if (run.eval_data && !options.model.file) {
+    wrong_usage(kTrainCommand,
+                fmt::format("--eval-data is an option of models from files, found --model {}, "
+                            "which holds data out by itself; leave one of the two out",
+                            options.model.name));
+  }
+  if (run.eval_data && !run.eval_every) {
+    wrong_usage(kTrainCommand,
+                "--eval-data expects --eval-every, the steps between evaluations, found none");
+  }
+  if (run.eval_every && options.model.file && !run.eval_data) {
+    wrong_usage(kTrainCommand,
+                "--eval-every expects --eval-data DIR with data that no step trains on, in the "
+                "form of --data, found none");
+  }
+}
+
 void check_copies(const PipelineOptions& pipeline) {
   if (pipeline.dp > 1 && pipeline.dp % pipeline.ep != 0) {
     wrong_usage(kTrainCommand,
@@ -77,11 +97,9 @@ std::variant<TrainOptions, HelpText> parse_train_options(
     return HelpText{*help};
   }
   check_optimizer_settings(options.optimizer);
-  settle_model(kTrainCommand,
-               app,
-               options.model,
-               options.data,
-               {"--microbatch-size", "--microbatch-sizes", "--eval-every"});
+  settle_model(
+      kTrainCommand, app, options.model, options.data, {"--microbatch-size", "--microbatch-sizes"});
+  check_evaluation_data(options);
   check_copies(options.pipeline);
   check_planner(options, app);
   settle_keeping(options.keeping, app);

@@ -35,6 +35,11 @@ void add_run(CLI::App& app, RunOptions& o) {
   app.add_option("--eval-every", o.eval_every, "steps between evaluations on held-out data [never]")
       ->check(whole_number(1))
       ->group(kRunGroup);
+  app.add_option("--eval-data",
+                 o.eval_data,
+                 "folder like --data with the held-out data of a model file, for --eval-every")
+      ->type_name("DIR")
+      ->group(kRunGroup);
   app.add_option("--step-deadline", o.step_deadline, "longest time that a step may take [300]")
       ->type_name("SECONDS")
       ->check(positive_number())

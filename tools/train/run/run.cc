@@ -305,9 +305,8 @@ void TrainRun::report(const StepResult& result) {
 }
 
 void TrainRun::evaluate() {
-  const WorkBatch batch = job_.work->evaluation(job_.choice.shape);
-  const std::vector<LabeledBatch> batches{{batch.inputs, batch.labels}};
-  const Evaluation found = trainer_.evaluate(batches, job_.work->metrics());
+  const auto batches = evaluation_source(*job_.work, job_.choice.shape);
+  const Evaluation found = trainer_.evaluate(*batches, job_.work->metrics());
   EvalLine line{.step = trainer_.steps(), .loss = found.loss, .metrics = {}};
   for (const auto& [name, value] : found.metrics) {
     line.metrics.emplace_back(name, value.item<double>());

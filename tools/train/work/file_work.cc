@@ -8,10 +8,11 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/byte_count.h"
+#include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/data/microbatch_files.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
-#include "stagecraft/compiler/tensor_files/weights.h"
+#include "stagecraft/tools/train/work/asked_weights.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -39,6 +40,41 @@ Cut usual_cut(int stages) {
   return stages == 1 ? Cut(At{}) : Cut(Balanced{.stages = stages});
 }
 
+/// An evaluation runs the microbatches of the program.
+/// Errors: UsageFile.
+void require_same_microbatches(const ModelData& training, const ModelData& evaluation) {
+  const auto refuse = [](const std::string& where, const std::string& what) {
+    throw Error(Errc::UsageFile, fmt::format("{}: {}", where, what));
+  };
+  if (evaluation.microbatches() != training.microbatches()) {
+    refuse(evaluation.folder(),
+           fmt::format("the data for evaluations expect {} in a step, as {} has them, found {}; "
+                       "write their steps anew",
+                       count_text(training.microbatches(), "microbatch"),
+                       training.folder(),
+                       evaluation.microbatches()));
+  }
+  const auto& wanted = training.arguments();
+  const auto& found = evaluation.arguments();
+  if (found.size() != wanted.size()) {
+    refuse(evaluation.folder(),
+           fmt::format("the data for evaluations expect {} in a microbatch, as {} has them, found "
+                       "{}",
+                       count_text(wanted.size(), "argument"),
+                       training.folder(),
+                       found.size()));
+  }
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (found[i] != wanted[i]) {
+      refuse(evaluation.where(0, 0, i),
+             fmt::format("the data for evaluations expect {}, as {} has it, found {}",
+                         to_string(wanted[i]),
+                         training.where(0, 0, i),
+                         to_string(found[i])));
+    }
+  }
+}
+
 double bytes_of(const std::vector<NamedTensor>& tensors) {
   std::set<const void*> seen;
   double bytes = 0.0;
@@ -62,8 +98,13 @@ ModelFile FileWork::read() const {
 FileWork::FileWork(const WorkRequest& request, double most)
     : request_(request),
       data_(std::make_unique<MicrobatchFiles>(*request.data.folder, request.seed)),
+      evaluation_(request.evaluation ? std::make_unique<MicrobatchFiles>(*request.evaluation)
+                                     : nullptr),
       most_(most),
       model_(read()) {
+  if (evaluation_) {
+    require_same_microbatches(*data_, *evaluation_);
+  }
   std::map<const void*, std::string> first;
   for (const bool buffer : {false, true}) {
     for (const NamedTensor& t : buffer ? model_->buffers : model_->parameters) {
@@ -95,10 +136,7 @@ WorkBytes FileWork::bytes(const WorkShape& /*shape*/) const {
 Program FileWork::compile(const WorkShape& shape) {
   ModelFile model = model_ ? std::move(*model_) : read();
   model_.reset();
-  if (request_.weights) {
-    load_weights(
-        *request_.weights, read_weights(*request_.weights), model.parameters, model.buffers);
-  }
+  load_asked_weights(request_, model.parameters, model.buffers);
   return stagecraft::compile(model,
                              {.inputs = data_->batch(0),
                               .microbatches = shape.microbatches,
@@ -110,8 +148,12 @@ WorkBatch FileWork::batch(std::int64_t step, const WorkShape& /*shape*/) const {
   return {data_->batch(step), {}};
 }
 
-WorkBatch FileWork::evaluation(const WorkShape& /*shape*/) const {
-  throw Error(Errc::Internal, "a folder of microbatches has none for evaluations");
+std::int64_t FileWork::evaluation_batches(const WorkShape& /*shape*/) const {
+  return evaluation_->steps();
+}
+
+WorkBatch FileWork::evaluation(std::int64_t number, const WorkShape& /*shape*/) const {
+  return {evaluation_->batch(number), {}};
 }
 
 std::vector<NamedTensor> FileWork::all_names(std::vector<NamedTensor> trained) const {

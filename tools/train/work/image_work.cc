@@ -24,8 +24,8 @@ ImageWork::ImageWork(const WorkRequest& request, ReadFolder read, double most)
       draw_(classes_of(set_)) {
   if (request.evaluates && !draw_.has_evaluation()) {
     throw Error(Errc::UsageFile,
-                fmt::format("--eval-every expects a class of at least two images in '{}', so that "
-                            "one of them is held out; found none; add images, or leave it out",
+                fmt::format("an evaluation expects a class of at least two images in '{}', so that "
+                            "one of them is held out; found none; add images, or do not evaluate",
                             request.data.images.value_or("")));
   }
 }

@@ -12,8 +12,8 @@ class ImageWork : public ModelWork {
   /// ReadFolder reads the images of a folder. `most`: bytes that they may take.
   using ReadFolder = ImageSet (*)(const std::string& folder, std::int64_t side, double most);
 
-  /// Reads --images, or draws images. Errors: those of `read`; UsageFile if --eval-every would find
-  /// no example held out.
+  /// Reads --images, or draws images. Errors: those of `read`; UsageFile if an evaluation would
+  /// find no example held out.
   ImageWork(const WorkRequest& request, ReadFolder read, double most);
 
   /// Returns images by index: those of a step, or of evaluations.

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/tensor_files/weights.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -45,13 +44,6 @@ WorkBytes ModelWork::bytes_of(double weights,
           .microbatch = activations,
           .batch = example * static_cast<double>(shape.microbatch_size) *
                    static_cast<double>(shape.microbatches)};
-}
-
-void ModelWork::load_asked_weights(const std::vector<NamedTensor>& parameters,
-                                   const std::vector<NamedTensor>& buffers) const {
-  if (request_.weights) {
-    load_weights(*request_.weights, read_weights(*request_.weights), parameters, buffers);
-  }
 }
 
 }  // namespace stagecraft::tools

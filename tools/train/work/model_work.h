@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stagecraft/compiler/compile.h"
+#include "stagecraft/tools/train/work/asked_weights.h"
 #include "stagecraft/tools/train/work/work.h"
 #include "stagecraft/tools/train/work/work_request.h"
 
@@ -23,7 +24,8 @@ class ModelWork : public Work {
   [[nodiscard]] WorkBatch batch(std::int64_t step, const WorkShape& shape) const override {
     return draw(step, samples_of(shape));
   }
-  [[nodiscard]] WorkBatch evaluation(const WorkShape& shape) const override {
+  [[nodiscard]] WorkBatch evaluation(std::int64_t /*number*/,
+                                     const WorkShape& shape) const override {
     return draw(kEvaluationStep, samples_of(shape));
   }
 
@@ -51,7 +53,7 @@ class ModelWork : public Work {
   /// Loads the weights of --load-weights, and compiles.
   template <class Model>
   [[nodiscard]] Program compile_model(Model& model, Loss loss, const WorkShape& shape) const {
-    load_asked_weights(named(model->named_parameters()), named(model->named_buffers()));
+    load_asked_weights(request_, named(model->named_parameters()), named(model->named_buffers()));
     const WorkBatch example = batch(0, shape);
     return stagecraft::compile(model,
                                {.inputs = example.inputs,
@@ -76,9 +78,6 @@ class ModelWork : public Work {
     }
     return all;
   }
-
-  void load_asked_weights(const std::vector<NamedTensor>& parameters,
-                          const std::vector<NamedTensor>& buffers) const;
 };
 
 }  // namespace stagecraft::tools

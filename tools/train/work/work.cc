@@ -1,8 +1,42 @@
 #include "stagecraft/tools/train/work/work.h"
 
+#include <utility>
+
 #include "stagecraft/compiler/graph/autocast_guard.h"
 
 namespace stagecraft::tools {
+namespace {
+
+class EvaluationSource final : public BatchSource {
+ public:
+  EvaluationSource(const Work& work, const WorkShape& shape) : work_(work), shape_(shape) {}
+
+  void begin_epoch() override { next_ = 0; }
+
+  std::optional<LabeledBatch> next() override {
+    if (next_ == work_.evaluation_batches(shape_)) {
+      return std::nullopt;
+    }
+    WorkBatch batch = work_.evaluation(next_++, shape_);
+    return LabeledBatch{std::move(batch.inputs), std::move(batch.labels)};
+  }
+
+ private:
+  const Work& work_;
+  const WorkShape shape_;
+  std::int64_t next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchSource> evaluation_source(const Work& work, const WorkShape& shape) {
+  return std::make_unique<EvaluationSource>(work, shape);
+}
+
+Autocast autocast_of(Precision precision) {
+  return {.enabled = precision != Precision::Float32,
+          .dtype = precision == Precision::Float16 ? at::kHalf : at::kBFloat16};
+}
 
 std::optional<LossScaling> loss_scaling_of(Precision precision) {
   return precision == Precision::Float16 ? std::optional(LossScaling{}) : std::nullopt;
@@ -10,8 +44,7 @@ std::optional<LossScaling> loss_scaling_of(Precision precision) {
 
 Program compile_in(Precision precision, Work& work, const WorkShape& shape) {
   const AutocastGuard autocast;
-  AutocastGuard::set({.enabled = precision != Precision::Float32,
-                      .dtype = precision == Precision::Float16 ? at::kHalf : at::kBFloat16});
+  AutocastGuard::set(autocast_of(precision));
   return work.compile(shape);
 }
 

@@ -6,11 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "stagecraft/actors/data/batch_source.h"
 #include "stagecraft/actors/executor/step/loss_scale.h"
+#include "stagecraft/compiler/graph/graph.h"
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/module/metric.h"
 #include "stagecraft/compiler/module/named_tensor.h"
@@ -77,8 +80,13 @@ class Work {
   /// Returns the batch of step `step`, counted from 0. Errors: UsageFile if it cannot be read.
   [[nodiscard]] virtual WorkBatch batch(std::int64_t step, const WorkShape& shape) const = 0;
 
-  /// Returns the batch of evaluations: no step trains on it. Requires: the work has one.
-  [[nodiscard]] virtual WorkBatch evaluation(const WorkShape& shape) const = 0;
+  /// Returns the number of batches of an evaluation.
+  [[nodiscard]] virtual std::int64_t evaluation_batches(const WorkShape& /*shape*/) const {
+    return 1;
+  }
+  /// Returns one of them, counted from 0. Requires: the request asks for evaluations.
+  /// Errors: UsageFile if it cannot be read.
+  [[nodiscard]] virtual WorkBatch evaluation(std::int64_t number, const WorkShape& shape) const = 0;
 
   /// Returns the metrics that evaluations measure in addition to the loss.
   [[nodiscard]] virtual std::vector<Metric> metrics() const { return {}; }
@@ -94,6 +102,13 @@ class Work {
     return trained;
   }
 };
+
+/// Returns a source of the batches of an evaluation. Views the work.
+[[nodiscard]] std::unique_ptr<BatchSource> evaluation_source(const Work& work,
+                                                             const WorkShape& shape);
+
+/// Returns the autocast in which operators of that precision run.
+[[nodiscard]] Autocast autocast_of(Precision precision);
 
 /// Returns the scaling with which a run of that precision trains.
 [[nodiscard]] std::optional<LossScaling> loss_scaling_of(Precision precision);

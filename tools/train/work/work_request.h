@@ -31,9 +31,11 @@ struct WorkRequest {
   ModelChoice model;
   DataPlaces data;
   std::uint64_t seed = 0;
-  Recompute recompute;                 ///< parts that run again before their backward
-  std::optional<std::string> weights;  ///< file or folder to start from; none: drawn ones
-  bool evaluates = false;              ///< the run needs a batch for evaluations
+  Recompute recompute;                    ///< parts that run again before their backward
+  std::optional<std::string> weights;     ///< file or folder to start from; none: drawn ones
+  std::optional<std::string> checkpoint;  ///< has the weights to start from, instead
+  bool evaluates = false;                 ///< the run needs batches for evaluations
+  std::optional<std::string> evaluation;  ///< folder of these, for a model file
 };
 
 }  // namespace stagecraft::tools

@@ -463,6 +463,23 @@ TEST_CASE("a tensor or a share of it is read by its name", "[actors][checkpoint]
   CHECK(thrown_by([&] { (void)read_tensor(reader, "weight:b"); }) == Errc::Internal);
 }
 
+TEST_CASE("weights and buffers of a checkpoint are read under the module's names",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  Checkpoint checkpoint = example();
+  checkpoint.tensors.push_back({"exp_avg:a", at::zeros({2, 3})});
+  checkpoint.tensors.push_back({"average:a", at::zeros({2, 3})});
+  write_checkpoint(path, checkpoint);
+  const std::vector<NamedTensor> state = read_module_state(CheckpointReader(path));
+  REQUIRE(state.size() == 3);
+  CHECK(state[0].name == "a");
+  CHECK(at::equal(state[0].tensor, at::arange(6, at::kFloat).view({2, 3})));
+  CHECK(state[1].name == "count");
+  CHECK(state[1].tensor.item<std::int64_t>() == 5);
+  CHECK(state[2].name == "none");
+}
+
 TEST_CASE("a file that is not there cannot be read", "[actors][checkpoint]") {
   CHECK(thrown_by([] { (void)read_checkpoint("/no/such/file.ckpt"); }) == Errc::UsageFile);
 }

@@ -121,7 +121,7 @@ TEST_CASE("a batch of every model depends on its step alone, and no step has tha
   const WorkShape shape = WorkShape::uncut(/*microbatches=*/2, /*microbatch_size=*/2);
   CHECK(equal(work->batch(3, shape), again->batch(3, shape)));
   CHECK_FALSE(equal(work->batch(3, shape), work->batch(4, shape)));
-  CHECK_FALSE(equal(work->batch(0, shape), work->evaluation(shape)));
+  CHECK_FALSE(equal(work->batch(0, shape), work->evaluation(0, shape)));
 }
 
 TEST_CASE("every model is in the help and in the documents with its sizes",

@@ -202,7 +202,7 @@ TEST_CASE("folders that a model cannot learn from are refused by name", "[tools]
   write_below(folder.path(), "blue/1.jpg", made_jpeg(8, 8, {0, 0, 255, 0}));
   Words words = with("vit");
   words.insert(words.end(), {"--eval-every", "1"});
-  check_refused(words, {"--eval-every expects a class of at least two images"});
+  check_refused(words, {"an evaluation expects a class of at least two images"});
 }
 
 }  // namespace stagecraft::tests
