@@ -7,6 +7,8 @@
 #include "stagecraft/tools/common/sub_command.h"
 #include "stagecraft/tools/dag/model/show_model.h"
 #include "stagecraft/tools/doctor/doctor.h"
+#include "stagecraft/tools/eval/eval.h"
+#include "stagecraft/tools/eval/predict.h"
 #include "stagecraft/tools/guarded.h"
 #include "stagecraft/tools/import/import.h"
 #include "stagecraft/tools/launch/launch.h"
@@ -34,6 +36,11 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
                    "--dim, --ffn or --layers (weights), --microbatch-size, --microbatches or --seq "
                    "(memory of a step); the microbatches of a model from a file; or leave out "
                    "--verify. --force runs what seems too large"),
+           command("eval",
+                   &evaluate_model,
+                   "--dim, --ffn or --layers (weights), --microbatch-size, --microbatches or --seq "
+                   "(memory of a batch); or the microbatches of a model from a file"),
+           command("predict", &predict_model, "the microbatches; or write a folder with --out"),
            command("import", &import_model, "the model, or the data of --inputs"),
            command("profile", &profile_model, "--microbatch-sizes, or the model"),
            command("doctor", &doctor, "--hosts"),

@@ -15,6 +15,8 @@ struct RuntimeWord {
 
 inline constexpr std::array kRuntimeWords{
     RuntimeWord{"train", "train a model as a pipeline"},
+    RuntimeWord{"eval", "print the loss of a model on data"},
+    RuntimeWord{"predict", "write the outputs of a model file for data"},
     RuntimeWord{"import",
                 "show a model file: its contents, unsupported parts, and places to cut it"},
     RuntimeWord{"profile", "measure the costs of a model's operators and transfers, for planners"},

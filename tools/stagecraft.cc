@@ -94,6 +94,8 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
       .about =
           "Trains LibTorch modules as pipelines, by a schedule that is checked before it runs.",
       .commands = {of_runtime("train"),
+                   of_runtime("eval"),
+                   of_runtime("predict"),
                    of_runtime("import"),
                    of_runtime("profile"),
                    command("plan",

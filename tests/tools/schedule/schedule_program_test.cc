@@ -64,7 +64,8 @@ TEST_CASE("the command without its runtime plans, and says what it lacks to trai
   std::filesystem::create_directory(folder.path() + "/bin");
   std::filesystem::copy_file(STAGECRAFT_COMMAND, alone);
   CHECK(run_command({alone, "schedule", "list"}).exit_code == 0);
-  for (const char* word : {"train", "import", "profile", "doctor", "launch", "worker"}) {
+  for (const char* word :
+       {"train", "eval", "predict", "import", "profile", "doctor", "launch", "worker"}) {
     const CommandResult result = run_command({alone, word, "--help"});
     CAPTURE(word, result.err);
     CHECK(result.exit_code == 2);

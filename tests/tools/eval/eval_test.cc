@@ -1,0 +1,252 @@
+/// Tests `stagecraft eval`: its loss is that of the library, and that of a run which evaluates.
+#include "stagecraft/tools/eval/eval.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/actors/trainer/trainer.h"
+#include "stagecraft/compiler/data/microbatch_files.h"
+#include "stagecraft/compiler/import/describe_inputs.h"
+#include "stagecraft/compiler/import/load_model.h"
+#include "stagecraft/tests/compiler/import/unpacked_inputs.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/tools/common/command_run.h"
+#include "stagecraft/tests/tools/common/runtime_run.h"
+#include "stagecraft/tests/tools/train/run/train_run.h"
+
+namespace stagecraft::tests {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+std::string evaluated_archive(const std::string& name) {
+  return fmt::format("{}/tests/data/models/{}", STAGECRAFT_SOURCE_DIR, name);
+}
+
+std::string evaluated_data(const std::string& name) {
+  return testing::unpacked_inputs(evaluated_archive(name));
+}
+
+Words with_more(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// Returns the words of `stagecraft eval` on a model file.
+Words words_of(const std::string& name, const std::string& file, const Words& more = {}) {
+  return with_more(
+      {"--model-file", evaluated_archive(name) + "/" + file, "--data", evaluated_data(name)}, more);
+}
+
+CommandResult run_eval(const Words& words) {
+  return run_in_test(&tools::evaluate_model, words);
+}
+
+/// Checks a message that may have several lines.
+void check_refused(const CommandResult& result, const Words& parts) {
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 2);
+  CHECK(result.out.empty());
+  for (const std::string& part : parts) {
+    CHECK_THAT(result.err, ContainsSubstring(part));
+  }
+}
+
+json eval_json(const Words& words) {
+  const CommandResult result = run_eval(with_more(words, {"--json"}));
+  CAPTURE(result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  return json::parse(result.out);
+}
+
+/// Returns the losses of a run's evaluations.
+std::vector<double> evaluations_of(const TrainOutput& output) {
+  std::vector<double> losses;
+  for (const json& event : output.others) {
+    if (event.at("event") == "eval") {
+      losses.push_back(event.at("loss"));
+    }
+  }
+  return losses;
+}
+
+/// Returns a training on a model file that evaluates on a step of other data.
+Words training(const std::string& name, const std::string& held_out, const Words& more) {
+  return with_more({STAGECRAFT_COMMAND,
+                    "train",
+                    "--model-file",
+                    evaluated_archive(name) + "/model.pt2",
+                    "--data",
+                    evaluated_data(name),
+                    "--optimizer",
+                    "sgd",
+                    "--lr",
+                    "0.05",
+                    "--eval-data",
+                    held_out},
+                   more);
+}
+
+/// Copies the last two steps of the archive's data to a folder, where they begin at 0.
+void copy_last_steps(const std::string& name, const std::string& to) {
+  for (const auto& entry : std::filesystem::directory_iterator(evaluated_data(name))) {
+    const std::string file = entry.path().filename().string();
+    if (file.starts_with("step3") || file.starts_with("step4")) {
+      std::filesystem::copy_file(entry.path(),
+                                 fmt::format("{}/step{}{}", to, file[4] - '3', file.substr(5)));
+    }
+  }
+}
+
+TEST_CASE("eval prints the loss that the library's evaluate finds", "[tools][eval]") {
+  // In evaluation mode, the resnet normalizes by running statistics.
+  const auto [name, file] = GENERATE(std::pair<std::string, std::string>{"resnet", "model.pt2"},
+                                     std::pair<std::string, std::string>{"gpt2", "model.pt"});
+  CAPTURE(name, file);
+  ModelFile model = load_model(evaluated_archive(name) + "/" + file);
+  const MicrobatchFiles data(evaluated_data(name));
+  describe_inputs(model, data);
+  std::vector<LabeledBatch> batches;
+  for (std::int64_t step = 0; step < data.steps(); ++step) {
+    batches.push_back({data.batch(step), {}});
+  }
+  Trainer trainer(
+      compile(model,
+              {.inputs = batches.front().inputs, .microbatches = data.microbatches(), .cut = At{}}),
+      "1f1b",
+      Sgd{});
+  const double expected = trainer.evaluate(batches).loss;
+
+  const json found = eval_json(words_of(name, file));
+  CHECK(found.at("event") == "eval");
+  CHECK(found.at("model") == evaluated_archive(name) + "/" + file);
+  CHECK(found.at("loss").get<double>() == expected);
+  CHECK(found.at("batches") == data.steps());
+  CHECK(found.at("microbatches") == data.steps() * data.microbatches());
+  CHECK(found.at("samples").get<std::int64_t>() % data.steps() == 0);
+  CHECK(found.at("samples_per_second").get<double>() > 0.0);
+  const CommandResult people = run_eval(words_of(name, file));
+  CHECK(people.exit_code == 0);
+  CHECK_THAT(people.out,
+             ContainsSubstring(fmt::format("evaluation loss {:.4f}", expected)) &&
+                 ContainsSubstring("20 microbatches") && ContainsSubstring("samples/s"));
+}
+
+TEST_CASE("a run on a model file evaluates on the data held out, and eval finds the same",
+          "[tools][train][eval][model-file]") {
+  const TemporaryFolder held_out, saved;
+  const std::string name = "resnet";
+  copy_last_steps(name, held_out.path());
+  const std::string weights = saved.path() + "/w.safetensors";
+  const std::string checkpoint = saved.path() + "/a.ckpt";
+  const std::string metrics = saved.path() + "/m";
+  const TrainOutput output = train_output(training(name,
+                                                   held_out.path(),
+                                                   {"--stages",
+                                                    "2",
+                                                    "--steps",
+                                                    "4",
+                                                    "--eval-every",
+                                                    "2",
+                                                    "--metrics",
+                                                    metrics,
+                                                    "--save-weights",
+                                                    weights,
+                                                    "--save",
+                                                    checkpoint}));
+  const std::vector<double> losses = evaluations_of(output);
+  REQUIRE(losses.size() == 2);
+  CHECK(losses[0] != losses[1]);
+  CHECK_THAT(read_text_file(metrics + "/metrics.csv"), ContainsSubstring("eval_loss"));
+
+  const Words words{
+      "--model-file", evaluated_archive(name) + "/model.pt2", "--data", held_out.path()};
+  for (const Words& from : {Words{"--load-weights", weights}, Words{"--load", checkpoint}}) {
+    CAPTURE(from);
+    const json found = eval_json(with_more(words, from));
+    CHECK(found.at("batches") == 2);
+    CHECK(found.at("loss").get<double>() == Catch::Approx(losses[1]).epsilon(1e-6).margin(0));
+  }
+  CHECK(eval_json(words).at("loss").get<double>() != Catch::Approx(losses[1]).epsilon(1e-6));
+
+  // Evaluations change nothing, and the rate of a plateau can follow them.
+  Words without =
+      training(name, held_out.path(), {"--stages", "2", "--steps", "4", "--eval-every", "3"});
+  CHECK(train_output(without).sha256() == output.sha256());
+  CHECK(evaluations_of(train_output(with_more(without, {"--lr-schedule", "plateau"}))).size() == 1);
+}
+
+TEST_CASE("data for evaluations are given with the option that uses them, and fit the others",
+          "[tools][train][eval][bad-input]") {
+  const TemporaryFolder held_out;
+  copy_last_steps("resnet", held_out.path());
+  const auto refused = [](const Words& words, const Words& parts) {
+    CAPTURE(words);
+    check_refused(run_here(words), parts);
+  };
+  refused(training("resnet", held_out.path(), {}),
+          {"--eval-data expects --eval-every", "found none"});
+  Words words = training("resnet", "", {"--eval-every", "1"});
+  words.erase(words.end() - 4, words.end() - 2);
+  refused(words, {"--eval-every expects --eval-data DIR", "that no step trains on", "found none"});
+  refused({STAGECRAFT_COMMAND, "train", "--eval-every", "1", "--eval-data", held_out.path()},
+          {"--eval-data is an option of models from files, found --model llama"});
+  refused(training("resnet", held_out.path() + "/none", {"--eval-every", "1"}),
+          {"expected a folder of data"});
+  refused(training("resnet", evaluated_data("bert"), {"--eval-every", "1"}),
+          {"the data for evaluations expect"});
+  for (const auto& entry : std::filesystem::directory_iterator(held_out.path())) {
+    if (entry.path().filename().string().find("_mb3_") != std::string::npos) {
+      std::filesystem::remove(entry.path());
+    }
+  }
+  refused(training("resnet", held_out.path(), {"--eval-every", "1"}),
+          {held_out.path(), "the data for evaluations expect 4 microbatches in a step", "found 3"});
+}
+
+TEST_CASE("a model by name is evaluated on the batch of its run's evaluations", "[tools][eval]") {
+  const TemporaryFolder folder;
+  const std::string checkpoint = folder.path() + "/a.ckpt";
+  const Words sizes{"--layers", "4", "--dim", "32", "--heads", "2", "--ffn", "48", "--seq", "16"};
+  const Words batch{"--microbatch-size", "2", "--microbatches", "4"};
+  const TrainOutput output = train_json(
+      {"--stages", "2", "--steps", "2", "--eval-every", "2", "--seed", "5", "--save", checkpoint});
+  const std::vector<double> losses = evaluations_of(output);
+  REQUIRE(losses.size() == 1);
+  const Words words = with_more(with_more(sizes, batch), {"--load", checkpoint});
+  const json found = eval_json(words);  // with the seed of the checkpoint
+  CHECK(found.at("model") == "llama");
+  CHECK(found.at("loss").get<double>() == Catch::Approx(losses[0]).epsilon(1e-6).margin(0));
+  CHECK(found.at("samples") == 8);
+  CHECK(eval_json(with_more(words, {"--seed", "6"})).at("loss") != found.at("loss"));
+  check_refused(run_eval({"--layers", "2", "--load", checkpoint}),
+                {checkpoint, "expected the weights of the model"});
+}
+
+TEST_CASE("what eval cannot use is a message", "[tools][eval][bad-input]") {
+  const std::string file = evaluated_archive("gpt2") + "/model.pt2";
+  const Words gpt2 = words_of("gpt2", "model.pt2");
+  check_message(run_eval({"--model-file", file}), 2, {"--model-file expects --data DIR"});
+  check_message(run_eval(with_more(gpt2, {"--load", "x", "--load-weights", "y"})),
+                2,
+                {"--load-weights expects no --load"});
+  check_message(run_eval(with_more(gpt2, {"--microbatches", "4"})),
+                2,
+                {"--microbatches is an option of the models that have a name"});
+  check_message(run_eval(with_more(gpt2, {"--lr", "1"})), 2, {"--lr"});
+  check_refused(run_eval({"--model-file", file, "--data", evaluated_data("resnet")}), {file});
+  check_refused(run_eval({"--model-file", file, "--data", "none"}), {"expected a folder of data"});
+  check_refused(run_eval(with_more(
+                    gpt2, {"--load-weights", evaluated_archive("bert") + "/final.safetensors"})),
+                {"expected the weights of the model"});
+  check_refused(run_eval(with_more(gpt2, {"--load", evaluated_archive("gpt2") + "/expected.json"})),
+                {"expected.json"});
+  CHECK_THAT(run_eval({"--help"}).out, ContainsSubstring("--load-weights"));
+}
+
+}  // namespace
+}  // namespace stagecraft::tests

@@ -1,0 +1,112 @@
+#include "stagecraft/tools/eval/eval.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/actors/cluster/cluster.h"
+#include "stagecraft/actors/data/batch_source.h"
+#include "stagecraft/actors/trainer/state/checkpoint_file.h"
+#include "stagecraft/actors/trainer/trainer.h"
+#include "stagecraft/base/count_text.h"
+#include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/tools/common/memory_limits.h"
+#include "stagecraft/tools/common/status_line.h"
+#include "stagecraft/tools/eval/options.h"
+#include "stagecraft/tools/train/catalog/open_work.h"
+#include "stagecraft/tools/train/work/work.h"
+
+namespace stagecraft::tools {
+namespace {
+
+struct Evaluated {
+  std::string model;
+  Evaluation found;
+  std::int64_t microbatches = 0;
+  double seconds = 0.0;  ///< with the capture of the model in evaluation mode
+};
+
+/// Takes the seed of a named model's data from its checkpoint, so that they are those of the run.
+WorkRequest work_of(const EvalRequest& request) {
+  WorkRequest work = request.work;
+  if (request.seed) {
+    work.seed = *request.seed;
+  } else if (work.checkpoint && !work.model.file) {
+    work.seed = CheckpointReader(*work.checkpoint).header().seed;
+  }
+  return work;
+}
+
+Evaluated evaluated(const EvalRequest& request, Console& console) {
+  const WorkRequest asked = work_of(request);
+  const std::unique_ptr<Work> work = open_work(asked, memory_left());
+  const auto data = work->fixed_data();
+  const WorkShape shape =
+      data ? WorkShape::uncut(data->microbatches, /*microbatch_size=*/1)
+           : WorkShape::uncut(static_cast<int>(request.microbatches), request.microbatch_size);
+  StatusLine line(console, request.json);
+  line.say("compiling the model ...");
+  Trainer trainer(Cluster::local(1),
+                  compile_in(request.precision, *work, shape),
+                  "1f1b",
+                  Sgd{},
+                  {.seed = asked.seed, .threads_per_worker = static_cast<int>(request.threads)});
+  line.say(fmt::format("evaluating {} ...", count_text(work->evaluation_batches(shape), "batch")));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto batches = evaluation_source(*work, shape);
+  Evaluation found = trainer.evaluate(*batches, work->metrics());
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  return {.model = asked.model.file.value_or(asked.model.name),
+          .found = std::move(found),
+          .microbatches = work->evaluation_batches(shape) * shape.microbatches,
+          .seconds = seconds.count()};
+}
+
+std::string to_text(const Evaluated& evaluated) {
+  const Evaluation& found = evaluated.found;
+  std::string text = fmt::format("{}: evaluation loss {:.4f}", evaluated.model, found.loss);
+  for (const auto& [name, value] : found.metrics) {
+    text += fmt::format("  {} {:.4f}", name, value.item<double>());
+  }
+  return text + fmt::format("\n{}, {} in {:.2f} s: {:.3g} samples/s\n",
+                            count_text(evaluated.microbatches, "microbatch"),
+                            count_text(found.samples, "sample"),
+                            evaluated.seconds,
+                            static_cast<double>(found.samples) / evaluated.seconds);
+}
+
+std::string to_json(const Evaluated& evaluated) {
+  const Evaluation& found = evaluated.found;
+  nlohmann::ordered_json object{
+      {"event", "eval"}, {"model", evaluated.model}, {"loss", found.loss}};
+  for (const auto& [name, value] : found.metrics) {
+    object[name] = value.item<double>();
+  }
+  object["batches"] = found.batches;
+  object["microbatches"] = evaluated.microbatches;
+  object["samples"] = found.samples;
+  object["seconds"] = evaluated.seconds;
+  object["samples_per_second"] = static_cast<double>(found.samples) / evaluated.seconds;
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+ExitCode evaluate_model(const std::vector<std::string>& words, Console& console) {
+  const auto parsed = parse_eval_options(words);
+  if (const auto* help = std::get_if<EvalHelp>(&parsed)) {
+    print(help->text, console);
+    return ExitCode::Good;
+  }
+  const auto& request = std::get<EvalRequest>(parsed);
+  const SingleThreaded alone;  // this thread's computation must not take threads from the rank
+  const Evaluated result = evaluated(request, console);
+  print(request.json ? to_json(result) : to_text(result), console);
+  return ExitCode::Good;
+}
+
+}  // namespace stagecraft::tools

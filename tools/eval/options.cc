@@ -1,0 +1,139 @@
+#include "stagecraft/tools/eval/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/number.h"
+#include "stagecraft/tools/common/word_choice.h"
+#include "stagecraft/tools/train/catalog/model_options.h"
+
+namespace stagecraft::tools {
+namespace {
+
+constexpr const char* kEvalCommand = "stagecraft eval";
+constexpr const char* kEvalAbout =
+    "Prints the mean loss of a model on data, in evaluation mode: dropout off, running statistics "
+    "used. See docs/models.md.";
+constexpr const char* kEvalFooter =
+    "A model file is evaluated on all of --data, and a model by name on the batch that `stagecraft "
+    "train --eval-every` evaluates.\n"
+    "Exit status: 0 success; 1 the model cannot be evaluated; 2 wrong usage, or a file that cannot "
+    "be used.";
+
+constexpr const char* kPredictCommand = "stagecraft predict";
+constexpr const char* kPredictAbout =
+    "Runs a model file forward on data, in evaluation mode, and writes its outputs, one file for "
+    "each output of each microbatch. See docs/models.md.";
+constexpr const char* kPredictFooter =
+    "The data have the inputs of the model alone: step<k>_mb<j>_arg<i>.npy, as `stagecraft train` "
+    "reads them. Output i is step<k>_mb<j>_out<i>.\n"
+    "Exit status: 0 success; 1 the model cannot predict; 2 wrong usage, a file that cannot be "
+    "used, or output that cannot be written.";
+
+constexpr std::int64_t kMostThreadsOfOne = 1024;  // more than any machine has processors
+
+void add_weights(CLI::App& app, WorkRequest& work) {
+  app.add_option("--load-weights",
+                 work.weights,
+                 "weights of `stagecraft train --save-weights` [those of the model]")
+      ->type_name("DIR|FILE.safetensors");
+  app.add_option("--load", work.checkpoint, "checkpoint with the weights instead")
+      ->type_name("FILE");
+}
+
+void add_computing(CLI::App& app, Precision& precision, std::int64_t& threads) {
+  add_choice<Precision>(
+      app,
+      "--precision",
+      precision,
+      {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}, {"fp16", Precision::Float16}},
+      "bf16, fp16: compute in bfloat16 or float16 where that is safe (autocast)");
+  app.add_option("--threads-per-worker", threads, "threads inside one operator")
+      ->check(whole_number(1, kMostThreadsOfOne));
+}
+
+/// Both forms name the folder.
+void drop_slashes(std::string& place) {
+  while (place.size() > 1 && place.ends_with('/')) {
+    place.pop_back();
+  }
+}
+
+void settle_weights(const char* command, WorkRequest& work) {
+  if (work.checkpoint && work.weights) {
+    wrong_usage(command,
+                "--load-weights expects no --load, whose checkpoint has weights; leave one of the "
+                "two out");
+  }
+  if (work.weights) {
+    drop_slashes(*work.weights);
+  }
+}
+
+}  // namespace
+
+std::variant<EvalRequest, EvalHelp> parse_eval_options(const std::vector<std::string>& arguments) {
+  EvalRequest request;
+  CLI::App app(kEvalAbout, kEvalCommand);
+  app.option_defaults()->always_capture_default();
+  add_model_options(app, request.work.model, request.work.data);
+  add_weights(app, request.work);
+  app.add_option("--microbatches", request.microbatches, "microbatches, for a model by name")
+      ->check(whole_number(1));
+  app.add_option(
+         "--microbatch-size", request.microbatch_size, "samples of each, for a model by name")
+      ->check(whole_number(1));
+  app.add_option("--seed",
+                 request.seed,
+                 "seed of weights and of the choice of data, for a model by name [that of --load, "
+                 "or 0]")
+      ->check(whole_number(0));
+  add_computing(app, request.precision, request.threads);
+  app.add_flag("--json", request.json, "print one JSON object");
+  app.footer(kEvalFooter);
+  if (const auto help = parse_command_line(app, arguments)) {
+    return EvalHelp{*help};
+  }
+  settle_model(kEvalCommand,
+               app,
+               request.work.model,
+               request.work.data,
+               {"--microbatches", "--microbatch-size", "--seed"});
+  settle_weights(kEvalCommand, request.work);
+  request.work.evaluates = true;
+  request.work.evaluation = request.work.data.folder;
+  return request;
+}
+
+std::variant<PredictRequest, EvalHelp> parse_predict_options(
+    const std::vector<std::string>& arguments) {
+  PredictRequest request;
+  CLI::App app(kPredictAbout, kPredictCommand);
+  app.option_defaults()->always_capture_default();
+  app.add_option("--model-file",
+                 request.work.model.file,
+                 "model file that torch.export.save or torch.jit.save wrote")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--data",
+                 request.work.data.folder,
+                 "folder with its inputs: step<k>_mb<j>_arg<i>.npy, counted from 0")
+      ->required()
+      ->type_name("DIR");
+  app.add_option(
+         "--out", request.out, "outputs to write: .npy files in a folder, or one .safetensors file")
+      ->required()
+      ->type_name("DIR|FILE.safetensors");
+  add_weights(app, request.work);
+  add_computing(app, request.precision, request.threads);
+  app.add_flag("--json", request.json, "print one JSON object");
+  app.footer(kPredictFooter);
+  if (const auto help = parse_command_line(app, arguments)) {
+    return EvalHelp{*help};
+  }
+  settle_weights(kPredictCommand, request.work);
+  drop_slashes(request.out);
+  return request;
+}
+
+}  // namespace stagecraft::tools
