@@ -5,6 +5,8 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include "stagecraft/actors/security/credential_paths.h"
+
 namespace stagecraft::security {
 namespace {
 
@@ -61,6 +63,11 @@ Certificate unsigned_certificate(const PrivateKey& key, const CertificateTerms& 
   return certificate;
 }
 
+void add_role(X509* certificate, X509V3_CTX& context, Role role, const CertificateTerms& terms) {
+  const std::string uri = "URI:" + role_uri(role, terms.cluster, terms.name);
+  add_extension(certificate, context, NID_subject_alt_name, uri.c_str());
+}
+
 void sign(const Certificate& certificate, const PrivateKey& key) {
   require_openssl(X509_sign(certificate.get(), key.get(), EVP_sha256()) != 0,
                   "the signature of a certificate");
@@ -84,6 +91,7 @@ Authority new_authority(const CertificateTerms& terms) {
   add_extension(x, context, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
   add_extension(x, context, NID_key_usage, "critical,keyCertSign");
   add_extension(x, context, NID_subject_key_identifier, "hash");
+  add_role(x, context, Role::Authority, terms);
   sign(certificate, key);
   return {std::move(certificate), std::move(key)};
 }
@@ -95,13 +103,15 @@ Certificate issue(const Authority& authority,
   X509* const x = certificate.get();
   X509* const issuer = authority.certificate.get();
   require_openssl(X509_set_issuer_name(x, X509_get_subject_name(issuer)) == 1, "an issuer's name");
+  const Role role = terms.name == kDriverMember ? Role::Driver : Role::Worker;
   X509V3_CTX context;
   X509V3_set_ctx(&context, issuer, x, nullptr, nullptr, 0);
   add_extension(x, context, NID_basic_constraints, "critical,CA:FALSE");
   add_extension(x, context, NID_key_usage, "critical,digitalSignature");
-  add_extension(x, context, NID_ext_key_usage, "serverAuth,clientAuth");
+  add_extension(x, context, NID_ext_key_usage, role == Role::Driver ? "serverAuth" : "clientAuth");
   add_extension(x, context, NID_subject_key_identifier, "hash");
   add_extension(x, context, NID_authority_key_identifier, "keyid:always");
+  add_role(x, context, role, terms);
   sign(certificate, authority.key);
   return certificate;
 }

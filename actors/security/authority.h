@@ -2,8 +2,11 @@
 /// certificates.
 ///
 /// Keys are ECDSA on prime256v1: TLS 1.2 and 1.3 take them with every list of ciphers that CAF 0.17
-/// sets. Serial numbers are 128 random bits. A member's certificate serves both ends of a
-/// connection. The authority's certificate certifies members alone, no further authority.
+/// sets. Serial numbers are 128 random bits. The authority's certificate certifies members alone,
+/// no further authority.
+/// AU-1: every certificate names its holder's role (CR-1). The driver's serves the listening end of
+///       a connection alone, and a worker's the calling end alone, so that TLS itself refuses a
+///       worker that poses as the driver.
 #pragma once
 
 #include <string>
@@ -29,7 +32,8 @@ struct Authority {
 /// Returns an authority with a new key.
 [[nodiscard]] Authority new_authority(const CertificateTerms& terms);
 
-/// Returns a member's certificate for `key`.
+/// Returns a member's certificate for `key`. The name `driver` makes the driver's, every other name
+/// a worker's. Keeps AU-1.
 [[nodiscard]] Certificate issue(const Authority& authority,
                                 const PrivateKey& key,
                                 const CertificateTerms& terms);

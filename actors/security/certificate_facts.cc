@@ -8,9 +8,19 @@
 #include <openssl/bn.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 namespace stagecraft::security {
 namespace {
+
+/// Other clusters' certificates may contain anything, and these texts are printed.
+std::string printable(std::span<const unsigned char> text) {
+  std::string made;
+  for (const unsigned char c : text) {
+    made += c >= 0x20 && c < 0x7f ? static_cast<char>(c) : '?';
+  }
+  return made;
+}
 
 std::string subject_part(const X509* certificate, int part) {
   X509_NAME* const subject = X509_get_subject_name(certificate);
@@ -25,13 +35,38 @@ std::string subject_part(const X509* certificate, int part) {
     (void)openssl_reason();
     return "";
   }
-  // Other clusters' certificates may contain anything, and this text is printed.
-  std::string part_text;
-  for (const unsigned char c : std::span(text, static_cast<std::size_t>(size))) {
-    part_text += c >= 0x20 && c < 0x7f ? static_cast<char>(c) : '?';
-  }
+  std::string part_text = printable({text, static_cast<std::size_t>(size)});
   OPENSSL_free(text);
   return part_text;
+}
+
+/// Returns the only alternative name, if it is a URI; else an empty text.
+std::string only_uri(const X509* certificate) {
+  const std::unique_ptr<GENERAL_NAMES, decltype(&GENERAL_NAMES_free)> names(
+      static_cast<GENERAL_NAMES*>(
+          X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)),
+      &GENERAL_NAMES_free);
+  if (names == nullptr || sk_GENERAL_NAME_num(names.get()) != 1) {
+    (void)openssl_reason();
+    return "";
+  }
+  const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), 0);
+  if (name->type != GEN_URI) {
+    return "";
+  }
+  const ASN1_IA5STRING* const uri = name->d.uniformResourceIdentifier;
+  return printable({ASN1_STRING_get0_data(uri), static_cast<std::size_t>(ASN1_STRING_length(uri))});
+}
+
+/// Keeps CR-1.
+Role role_in(const X509* certificate, const std::string& cluster, const std::string& name) {
+  const std::string uri = only_uri(certificate);
+  for (const Role role : {Role::Authority, Role::Driver, Role::Worker}) {
+    if (uri == role_uri(role, cluster, name)) {
+      return role;
+    }
+  }
+  return Role::None;
 }
 
 TimePoint time_of(const ASN1_TIME* time) {
@@ -67,12 +102,21 @@ std::string fingerprint_of(const X509* certificate) {
 
 CertificateFacts facts_of(const Certificate& certificate) {
   const X509* const x = certificate.get();
-  return {.cluster = subject_part(x, NID_organizationName),
-          .name = subject_part(x, NID_commonName),
+  const std::string cluster = subject_part(x, NID_organizationName);
+  const std::string name = subject_part(x, NID_commonName);
+  return {.role = role_in(x, cluster, name),
+          .cluster = cluster,
+          .name = name,
           .serial = serial_of(x),
           .fingerprint = fingerprint_of(x),
           .valid_from = time_of(X509_get0_notBefore(x)),
           .valid_until = time_of(X509_get0_notAfter(x))};
+}
+
+std::string role_uri(Role role, const std::string& cluster, const std::string& name) {
+  const std::string inside = "stagecraft://" + cluster + "/";
+  return role == Role::Worker ? inside + "worker/" + name
+                              : inside + (role == Role::Driver ? "driver" : "authority");
 }
 
 std::string utc_text(TimePoint time) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -202,6 +204,16 @@ void issue_member(const std::string& dir,
 
 std::string worker_name(int worker) {
   return fmt::format("worker-{}", worker);
+}
+
+std::optional<int> worker_number(const std::string& name) {
+  constexpr std::string_view kBegin = "worker-";
+  int number = -1;
+  if (name.starts_with(kBegin)) {
+    std::from_chars(name.data() + kBegin.size(), name.data() + name.size(), number);
+  }
+  // "worker-03" and "worker-3b" are other names.
+  return number >= 0 && name == worker_name(number) ? std::optional(number) : std::nullopt;
 }
 
 }  // namespace stagecraft

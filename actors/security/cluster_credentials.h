@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace stagecraft {
@@ -65,9 +66,9 @@ class MemberIssuer {
   std::unique_ptr<const security::Authority> authority_;
 };
 
-/// Makes a certificate for `member` ("driver", "worker-3") from the authority in `dir`. Renews that
-/// of the member's folder, or makes the folder if there is none. The certificate ends with the
-/// authority's at the latest. Keeps CC-1 and CC-2.
+/// Makes a certificate for `member` ("driver", "worker-3"; other names are workers too) from the
+/// authority in `dir`. Renews that of the member's folder, or makes the folder if there is none.
+/// The certificate ends with the authority's at the latest. Keeps CC-1 and CC-2.
 /// Errors: UsageArgument for a name or a time out of range; UsageFile if load_credentials would
 ///         refuse the authority, its key or the member's folder, or if they cannot be written.
 void issue_member(const std::string& dir,
@@ -75,7 +76,10 @@ void issue_member(const std::string& dir,
                   std::chrono::seconds valid_for,
                   std::chrono::system_clock::time_point starts = std::chrono::system_clock::now());
 
-/// Returns "worker-3": the folder of the worker with this number.
+/// Returns "worker-3": the name and folder of the worker with this number.
 [[nodiscard]] std::string worker_name(int worker);
+
+/// Returns 3 for "worker-3"; nothing for a name without a number.
+[[nodiscard]] std::optional<int> worker_number(const std::string& name);
 
 }  // namespace stagecraft

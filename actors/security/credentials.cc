@@ -29,7 +29,7 @@ Credentials load_credentials(const std::string& dir) {
 
 Credentials load_worker_credentials(const std::string& dir) {
   const security::MemberFolder found = faultless_member(dir);
-  if (found.certificate->name == security::kDriverMember) {
+  if (found.certificate->role == security::Role::Driver) {
     throw Error(Errc::UsageFile,
                 fmt::format("'{}' has the driver's certificate, and this process is a worker; name "
                             "a folder of a worker, such as worker-0 beside it",
@@ -46,7 +46,16 @@ Credentials load_driver_credentials(const std::string& cluster) {
                             cluster,
                             security::kDriverMember));
   }
-  return load_credentials(cluster + "/" + security::kDriverMember);
+  const std::string dir = cluster + "/" + security::kDriverMember;
+  const security::MemberFolder found = faultless_member(dir);
+  if (found.certificate->role != security::Role::Driver) {
+    throw Error(Errc::UsageFile,
+                fmt::format("'{}' has the certificate of {}, and this process is the driver; copy "
+                            "the driver's folder there",
+                            dir,
+                            found.certificate->name));
+  }
+  return found.paths;
 }
 
 }  // namespace stagecraft

@@ -23,16 +23,18 @@ namespace stagecraft {
 ///         or damaged; a key under a passphrase, or readable by others (root may lend its key by a
 ///         group to a process that is not root); certificate or authority to which others may
 ///         write, expired or not yet valid; a key of another certificate; a certificate of another
-///         authority. The message has the first fault, and the number of further ones.
+///         authority, or without a role. The message has the first fault, and the number of
+///         further ones.
 [[nodiscard]] Credentials load_credentials(const std::string& dir);
 
 /// Returns the credentials in `dir` for a worker process.
-/// Errors: as load_credentials, and UsageFile for the driver's folder. TLS would let the worker in,
-///         but `show` and a renewal would then speak of another process.
+/// Errors: as load_credentials, and UsageFile for the driver's certificate, which no driver would
+///         let in.
 [[nodiscard]] Credentials load_worker_credentials(const std::string& dir);
 
 /// Returns the driver's credentials in `cluster`, the folder of a cluster.
-/// Errors: as load_credentials, and UsageFile for the folder of one member.
+/// Errors: as load_credentials, and UsageFile for the folder of one member, or if the driver's
+///         folder has the certificate of a worker.
 [[nodiscard]] Credentials load_driver_credentials(const std::string& cluster);
 
 }  // namespace stagecraft

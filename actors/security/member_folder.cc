@@ -128,15 +128,22 @@ void check_chain(const MemberFolder& member,
                     member.authority->cluster,
                     member.authority->fingerprint));
   }
-  for (const int purpose : {X509_PURPOSE_SSL_SERVER, X509_PURPOSE_SSL_CLIENT}) {
-    if (const char* const refusal = tls_refusal(certificate, authority, purpose)) {
-      unusable(
-          fmt::format("TLS would refuse '{}' as the certificate of a {} ({}); make credentials "
-                      "with stagecraft credentials make",
-                      path,
-                      purpose == X509_PURPOSE_SSL_SERVER ? "server" : "client",
-                      refusal));
-    }
+  const Role role = member.certificate->role;
+  if (role != Role::Driver && role != Role::Worker) {
+    unusable(
+        fmt::format("'{}' does not say whether its holder is the driver or a worker; make another "
+                    "with stagecraft credentials renew",
+                    path));
+  }
+  const bool is_driver = role == Role::Driver;
+  if (const char* const refusal = tls_refusal(
+          certificate, authority, is_driver ? X509_PURPOSE_SSL_SERVER : X509_PURPOSE_SSL_CLIENT)) {
+    unusable(
+        fmt::format("TLS would refuse '{}' as the certificate of a {} ({}); make another with "
+                    "stagecraft credentials renew",
+                    path,
+                    is_driver ? "driver" : "worker",
+                    refusal));
   }
 }
 
@@ -266,6 +273,13 @@ void require_own_folder(const std::string& dir) {
 
 void require_valid_authority(const std::string& path, const CertificateFacts& facts) {
   check_validity(path, facts, "make a new cluster with stagecraft credentials make DIR");
+  if (facts.role == Role::None) {
+    unusable(
+        fmt::format("'{}' is of an older version, whose certificates do not say who is the driver "
+                    "and who is a worker; make a new cluster with stagecraft credentials make DIR, "
+                    "and copy its folders to all hosts",
+                    path));
+  }
 }
 
 void require_pair(const std::string& certificate_path,

@@ -47,7 +47,8 @@ struct MemberFolder {
 /// Checks a folder. Errors: UsageFile for a folder in which others may replace files.
 void require_own_folder(const std::string& dir);
 
-/// Checks an authority. Errors: UsageFile for one that has expired or is not valid yet.
+/// Checks an authority. Errors: UsageFile for one that has expired or is not valid yet, and for one
+/// whose certificates name no roles.
 void require_valid_authority(const std::string& path, const CertificateFacts& facts);
 
 /// Checks a key. Errors: UsageFile for a key that is not the certificate's.

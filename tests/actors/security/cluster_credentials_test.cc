@@ -114,11 +114,17 @@ TEST_CASE("a cluster has an authority, and a complete folder for each member", "
                                  "ecdsa-with-SHA256",
                                  "CA:FALSE",
                                  "Digital Signature\n",
-                                 "TLS Web Server Authentication, TLS Web Client Authentication"}) {
+                                 "                TLS Web Client Authentication\n",
+                                 "                URI:stagecraft://north/worker/worker-1\n"}) {
     CHECK_THAT(member, ContainsSubstring(part));
   }
+  const std::string driver = openssl_text(dir + "/driver/certificate.pem");
+  CHECK_THAT(driver,
+             ContainsSubstring("                TLS Web Server Authentication\n") &&
+                 ContainsSubstring("                URI:stagecraft://north/driver\n"));
   const std::string authority = openssl_text(dir + "/ca.pem");
   CHECK_THAT(authority, ContainsSubstring("CA:TRUE, pathlen:0"));
+  CHECK_THAT(authority, ContainsSubstring("URI:stagecraft://north/authority\n"));
   CHECK_THAT(authority, ContainsSubstring("critical\n                Certificate Sign\n"));
 
   const security::CredentialsReport report = security::inspect_credentials(dir);
@@ -137,6 +143,34 @@ TEST_CASE("a cluster has an authority, and a complete folder for each member", "
     longest = std::max(longest, serial.size());
   }
   CHECK(longest >= 30);  // of 32 digits; four short ones do not happen
+}
+
+TEST_CASE("a certificate has the role of its name, also after a renewal (CR-1)", "[security]") {
+  using security::Role;
+  const TemporaryFolder folder;
+  const std::string dir = folder.path() + "/cluster";
+  make_credentials(dir, quick(1));
+  for (const char* const member : {"driver", "worker-0", "authority", "node-b"}) {
+    issue_member(dir, member, 1h);
+  }
+  const security::CredentialsReport report = security::inspect_credentials(dir);
+  CHECK(report.good());
+  CHECK(report.authority->role == Role::Authority);
+  REQUIRE(report.members.size() == 4);
+  for (const security::MemberReport& member : report.members) {
+    CAPTURE(member.name);
+    CHECK(member.certificate->role == (member.name == "driver" ? Role::Driver : Role::Worker));
+  }
+}
+
+TEST_CASE("only the name of a worker with a number has one", "[security]") {
+  CHECK(worker_number(worker_name(0)) == 0);
+  CHECK(worker_number("worker-12") == 12);
+  for (const char* const name :
+       {"driver", "", "worker-", "worker--1", "worker-03", "worker-3b", "worker-99999999999"}) {
+    CAPTURE(name);
+    CHECK_FALSE(worker_number(name));
+  }
 }
 
 TEST_CASE("modes do not follow the umask (NF-3)", "[security]") {

@@ -51,6 +51,39 @@ struct Place {
   [[nodiscard]] std::string text(const std::string& name) const {
     return read_text_file(file(name));
   }
+  /// Has the authority sign another certificate for the worker, with these extensions.
+  void certify(const std::string& extensions) const {
+    const std::string request = folder.path() + "/request";
+    const std::string with = folder.write("extensions", extensions);
+    for (const std::vector<std::string>& step :
+         {std::vector<std::string>{"req",
+                                   "-new",
+                                   "-key",
+                                   file("key.pem"),
+                                   "-subj",
+                                   "/O=alike/CN=worker-0",
+                                   "-out",
+                                   request},
+          std::vector<std::string>{"x509",
+                                   "-req",
+                                   "-in",
+                                   request,
+                                   "-CA",
+                                   cluster + "/ca.pem",
+                                   "-CAkey",
+                                   cluster + "/ca-key.pem",
+                                   "-CAcreateserial",
+                                   "-days",
+                                   "1",
+                                   "-extfile",
+                                   with,
+                                   "-out",
+                                   file("certificate.pem")}}) {
+      std::vector<std::string> words{"openssl"};
+      words.insert(words.end(), step.begin(), step.end());
+      REQUIRE(run_command(words).exit_code == 0);
+    }
+  }
 };
 
 struct Fault {
@@ -218,7 +251,27 @@ const std::vector<Fault>& faults() {
          p.put("certificate.pem", p.text("ca.pem"));
          p.put("key.pem", read_text_file(p.cluster + "/ca-key.pem"));
        },
-       {"certificate.pem' as the certificate of a server (unsuitable certificate purpose)"}},
+       {"certificate.pem' does not say whether its holder is the driver or a worker"}},
+      {"a certificate without a role",
+       [](const Place& p) { p.certify("extendedKeyUsage=serverAuth,clientAuth\n"); },
+       {"certificate.pem' does not say whether its holder is the driver or a worker"}},
+      {"the role of another",
+       [](const Place& p) { p.certify("subjectAltName=URI:stagecraft://alike/worker/worker-1\n"); },
+       {"certificate.pem' does not say whether its holder is the driver or a worker"}},
+      {"two roles",
+       [](const Place& p) {
+         p.certify(
+             "subjectAltName=URI:stagecraft://alike/worker/worker-0,"
+             "URI:stagecraft://alike/driver\n");
+       },
+       {"certificate.pem' does not say whether its holder is the driver or a worker"}},
+      {"a role for which TLS has no use",
+       [](const Place& p) {
+         p.certify(
+             "subjectAltName=URI:stagecraft://alike/worker/worker-0\n"
+             "extendedKeyUsage=serverAuth\n");
+       },
+       {"certificate.pem' as the certificate of a worker (unsuitable certificate purpose)"}},
   };
   return all;
 }
@@ -315,8 +368,37 @@ TEST_CASE("a worker refuses the driver's folder, and a driver that of a member",
                ContainsSubstring("'" + dir + "' is the folder of one member") &&
                    ContainsSubstring("the folder of the cluster"));
   }
+  fs::rename(driver, place.folder.path() + "/driver");
+  fs::copy(place.worker, driver);
+  CHECK_THAT(refused(load_driver_credentials, place.cluster),
+             ContainsSubstring("'" + driver + "' has the certificate of worker-0"));
   CHECK_THAT(refused(load_driver_credentials, place.folder.path() + "/none"),
              ContainsSubstring("there is no folder"));
+}
+
+TEST_CASE("an authority of a version without roles is refused, and renews nothing", "[security]") {
+  const Place place({.cluster = "alike"});
+  const std::string authority = place.cluster + "/ca.pem";
+  REQUIRE(run_command({"openssl",
+                       "req",
+                       "-x509",
+                       "-key",
+                       place.cluster + "/ca-key.pem",
+                       "-subj",
+                       "/O=alike/CN=authority",
+                       "-days",
+                       "1",
+                       "-out",
+                       authority})
+              .exit_code == 0);
+  place.put("ca.pem", read_text_file(authority));
+  for (const std::string& told :
+       {load_refusal(place.worker),
+        refusal([&] { issue_member(place.cluster, "worker-0", kDay); }, Errc::UsageFile)}) {
+    CHECK_THAT(told,
+               ContainsSubstring("ca.pem' is of an older version") &&
+                   ContainsSubstring("stagecraft credentials make DIR"));
+  }
 }
 
 TEST_CASE("expired and not yet valid files are refused with their dates and this host's clock",

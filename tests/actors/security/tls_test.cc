@@ -104,6 +104,20 @@ TEST_CASE("members of one cluster meet over mutual TLS, those of another are ref
 }
 
 TEST_CASE(
+    "TLS refuses a worker that poses as the driver, and a driver that poses as a worker (AU-1)",
+    "[security][tls]") {
+  const TemporaryFolder folder;
+  const std::string dir = folder.path() + "/cluster";
+  make_credentials(dir, kTwo);
+  Process thief(load_credentials(dir + "/worker-0"));
+  CHECK_FALSE(Process(load_credentials(dir + "/worker-1")).is_let_in(thief.serve()));
+  Process driver(load_credentials(dir + "/driver"));
+  const std::uint16_t port = driver.serve();
+  CHECK_FALSE(Process(load_credentials(dir + "/driver")).is_let_in(port));
+  CHECK(Process(load_credentials(dir + "/worker-1")).is_let_in(port));
+}
+
+TEST_CASE(
     "an expired certificate is refused at either end until it is renewed, without a restart "
     "(CC-2)",
     "[security][tls]") {
