@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/actors/security/credentials_report.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/credentials/commands.h"
@@ -95,11 +96,11 @@ Json json_of(const CertificateFacts& facts) {
 }
 
 Json json_of(const std::vector<FileMode>& files) {
-  Json modes = Json::object();
+  Json list = Json::array();
   for (const FileMode& file : files) {
-    modes[file.name] = mode_text(file.mode);
+    list.push_back({{"name", file.name}, {"mode", mode_text(file.mode)}});
   }
-  return modes;
+  return list;
 }
 
 template <class T>
@@ -108,20 +109,21 @@ Json json_or_null(const std::optional<T>& value) {
 }
 
 std::string as_json(const CredentialsReport& report) {
-  Json members = Json::array();
+  Json processes = Json::array();
   for (const MemberReport& member : report.members) {
-    members.push_back({{"member", member.name},
-                       {"certificate", json_or_null(member.certificate)},
-                       {"modes", json_of(member.files)},
-                       {"problems", member.problems}});
+    processes.push_back({{"name", member.name},
+                         {"certificate", json_or_null(member.certificate)},
+                         {"files", json_of(member.files)},
+                         {"problems", member.problems}});
   }
-  const Json json{{"good", report.good()},
-                  {"cluster", report.authority ? Json(report.authority->cluster) : Json(nullptr)},
-                  {"authority", json_or_null(report.authority)},
-                  {"modes", json_of(report.files)},
-                  {"problems", report.problems},
-                  {"members", members}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return command_json(
+      "credentials show",
+      {{"good", report.good()},
+       {"cluster", report.authority ? Json(report.authority->cluster) : Json(nullptr)},
+       {"authority", json_or_null(report.authority)},
+       {"files", json_of(report.files)},
+       {"problems", report.problems},
+       {"processes", processes}});
 }
 
 }  // namespace
@@ -130,10 +132,10 @@ ExitCode show_credentials(const std::vector<std::string>& words, Console& consol
   std::string dir;
   bool json = false;
   CLI::App app(
-      "Shows the members of a cluster, or one member, and all faults of their files. Never shows a "
-      "key.",
+      "Shows the credentials of a cluster or of one process, and all faults of their files. Never "
+      "shows a key.",
       "stagecraft credentials show");
-  app.add_option("DIR", dir, "folder of a cluster or of one member")->required()->type_name("DIR");
+  app.add_option("DIR", dir, "folder of a cluster or of one process")->required()->type_name("DIR");
   app.add_flag("--json", json, "print one JSON object");
   app.footer("Example: stagecraft credentials show cluster/worker-0");
   if (const auto help = parse_command_line(app, words)) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/number_text.h"
 
 namespace stagecraft::tools {
@@ -85,7 +86,7 @@ std::string dag_json(const IssuedDag& issued, const DagTimeline* times) {
   if (times != nullptr) {
     object["makespan"] = number_json(times->makespan);
   }
-  return object.dump(-1, ' ', false, Object::error_handler_t::replace) + '\n';
+  return command_json("dag show", object);
 }
 
 }  // namespace stagecraft::tools

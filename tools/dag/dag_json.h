@@ -1,6 +1,6 @@
 /// dag_json prints a DAG for programs:
 ///
-///     {"microbatches": 2,
+///     {"stagecraft": "dag show", "version": 1, "microbatches": 2,
 ///      "nodes": [{"id": 0, "kind": "forward", "name": "0F0", "stage": 0, "microbatch": 0,
 ///                 "chunk": 0, "ranks": [0], "stream": "compute"}, ...],
 ///      "edges": [{"from": 0, "to": 4, "data": true}, ...],

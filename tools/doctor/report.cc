@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/doctor/talk/talk.h"
 
 namespace stagecraft::tools {
@@ -53,13 +54,22 @@ std::string sum_of(const std::vector<Finding>& findings) {
                      notes == 1 ? "" : "s");
 }
 
+/// Returns the names with their addresses, in a list: the names of hosts are no keys (JO-1).
+Json json_of_names(const KnownNames& names) {
+  Json list = Json::array();
+  for (const auto& [name, addresses] : names) {
+    list.push_back({{"name", name}, {"addresses", addresses}});
+  }
+  return list;
+}
+
 Json json_of_exam(const HostExam& exam) {
   return {{"name", exam.name},
           {"workers", exam.workers},
           {"facts", exam.facts ? Json(*exam.facts) : Json(nullptr)},
           {"address", exam.door.address},
           {"ways", exam.ways},
-          {"names", exam.names}};
+          {"names", json_of_names(exam.names)}};
 }
 
 }  // namespace
@@ -94,8 +104,8 @@ std::string findings_json(const std::vector<Finding>& findings,
   for (const HostExam& exam : exams) {
     hosts.push_back(json_of_exam(exam));
   }
-  const Json json{{"good", !has_problem(findings)}, {"findings", list}, {"hosts", hosts}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return command_json("doctor",
+                      {{"good", !has_problem(findings)}, {"findings", list}, {"hosts", hosts}});
 }
 
 }  // namespace stagecraft::tools

@@ -14,6 +14,7 @@
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/compiler/import/model_text.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/table.h"
 #include "stagecraft/tools/program/cut_option.h"
@@ -207,8 +208,7 @@ std::string to_text(const ModelFile& model, const ModelReport& report) {
 std::string to_json(const ModelFile& model, const ModelReport& report) {
   const std::vector<Owned> parameters = owned(model.parameters);
   const std::vector<Owned> buffers = owned(model.buffers);
-  OrderedJson object{{"event", "import"},
-                     {"file", model.path},
+  OrderedJson object{{"file", model.path},
                      {"kind", kind_of(model.format)},
                      {"written_by", model.written_by},
                      {"mode", word_of(model.mode)},
@@ -218,11 +218,11 @@ std::string to_json(const ModelFile& model, const ModelReport& report) {
                      {"parameters", weights_json(parameters)},
                      {"buffer_bytes", number_json(bytes_of(buffers))},
                      {"buffers", weights_json(buffers)},
-                     {"operators", OrderedJson::object()},
+                     {"operators", OrderedJson::array()},
                      {"unsupported", OrderedJson::array()},
                      {"ran", report.ran}};
   for (const auto& [name, count] : by_count(model)) {
-    object["operators"][name] = count;
+    object["operators"].push_back({{"name", name}, {"times", count}});
   }
   for (const Unsupported& u : model.unsupported) {
     object["unsupported"].push_back({{"node", u.node}, {"path", u.path}, {"why", u.why}});
@@ -231,7 +231,7 @@ std::string to_json(const ModelFile& model, const ModelReport& report) {
     object["measured_on"] = report.on_zeros ? "zeros" : "inputs";
     object["cut"] = cut_json(*report.cut);
   }
-  return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+  return command_json("import", object);
 }
 
 }  // namespace stagecraft::tools

@@ -16,6 +16,7 @@
 #include "stagecraft/scheduler/costs/operator_list_hash.h"
 #include "stagecraft/scheduler/model/number_range.h"
 #include "stagecraft/scheduler/planners/what_if.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/table.h"
 
 namespace stagecraft::tools {
@@ -177,7 +178,7 @@ std::vector<const PlanProposal*> rivals(std::span<const PlanProposal> best_first
 Json json_of(const WhatIf& change) {
   switch (change.kind) {
     case WhatIf::Kind::Memory:
-      return {{"memory", change.bytes}, {"device", change.from}};
+      return {{"memory_bytes", change.bytes}, {"device", change.from}};
     case WhatIf::Kind::Link:
       return {{"link", {change.from, change.to}}, {"times_as_fast", change.factor}};
     case WhatIf::Kind::Operators:
@@ -201,7 +202,7 @@ Json json_of(const PlanRequest& request, const PlanProposal& p) {
           {"microbatches", p.microbatches},
           {"step_seconds", p.step},
           {"bubble_fraction", bubble_of(p)},
-          {"lower_bound", p.bound},
+          {"lower_bound_seconds", p.bound},
           {"rows", p.devices_of_row},
           {"bytes", p.bytes},
           {"zero", static_cast<int>(p.candidate.sharing)},
@@ -353,7 +354,7 @@ std::string plan_json(const PlanRequest& request,
     }
     answer["why"] = reasons;
   }
-  return answer.dump() + '\n';
+  return command_json("plan", answer);
 }
 
 std::string cut_text(const PlanRequest& request, const PlanProposal& proposal) {

@@ -10,6 +10,7 @@
 
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/number_text.h"
 
 namespace stagecraft::tools {
@@ -151,8 +152,7 @@ std::string to_text(const std::string& model, const Profile& profile, RankHomes 
 
 std::string to_json(const std::string& model, const Profile& profile, RankHomes ranks) {
   const Costs& costs = profile.costs;
-  nlohmann::ordered_json object{{"event", "profile"},
-                                {"model", model},
+  nlohmann::ordered_json object{{"model", model},
                                 {"operators", costs.operators.size()},
                                 {"device", costs.device.name},
                                 {"threads", costs.device.threads},
@@ -161,26 +161,26 @@ std::string to_json(const std::string& model, const Profile& profile, RankHomes 
                                 {"sizes", nlohmann::ordered_json::array()}};
   for (const ProfileSums& sums : all_sums(costs)) {
     object["sizes"].push_back({{"samples", sums.samples},
-                               {"forward", sums.forward},
-                               {"backward_input", sums.backward_input},
-                               {"backward_weight", sums.backward_weight},
-                               {"sums", sums.sums},
-                               {"kept", number_json(sums.kept)}});
+                               {"forward_seconds", sums.forward},
+                               {"backward_input_seconds", sums.backward_input},
+                               {"backward_weight_seconds", sums.backward_weight},
+                               {"sum_seconds", sums.sums},
+                               {"kept_bytes", number_json(sums.kept)}});
   }
   double bytes = 0, held = 0;
   for (const ParameterCost& parameter : costs.parameters) {
     bytes += parameter.bytes;
     held += parameter.held;
   }
-  object["update"] = update_of(costs);
+  object["update_seconds"] = update_of(costs);
   object["parameters"] = costs.parameters.size();
   object["parameter_bytes"] = number_json(bytes);
   object["held_bytes"] = number_json(held);
-  object["link"] = {{"between", name_of(ranks)}, {"latency", costs.links.usual.latency}};
+  object["link"] = {{"between", name_of(ranks)}, {"latency_seconds", costs.links.usual.latency}};
   if (std::isfinite(costs.links.usual.bandwidth)) {
-    object["link"]["bandwidth"] = costs.links.usual.bandwidth;
+    object["link"]["bytes_per_second"] = costs.links.usual.bandwidth;
   }
-  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return command_json("profile", object);
 }
 
 }  // namespace stagecraft::tools

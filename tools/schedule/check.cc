@@ -16,6 +16,7 @@
 #include "stagecraft/scheduler/costs/row_devices.h"
 #include "stagecraft/scheduler/strategy/sharing.h"
 #include "stagecraft/tools/common/color_option.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/number_text.h"
@@ -106,8 +107,7 @@ std::string verdict_json(const ScheduleFile& file, const std::vector<Violation>&
   for (const Violation& v : violations) {
     list.push_back(violation_json(file.schedule, v));
   }
-  const Json verdict{{"valid", violations.empty()}, {"violations", list}};
-  return verdict.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return command_json("schedule check", {{"valid", violations.empty()}, {"violations", list}});
 }
 
 /// Between two pipes, writes the verdict to standard error. The next command can then read a valid

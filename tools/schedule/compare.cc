@@ -11,6 +11,7 @@
 
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/output.h"
@@ -57,7 +58,7 @@ void add_options(CLI::App& app, CompareOptions& o) {
       ->check(whole_number(1))
       ->type_name("V");
   add_cost_options(app, o.costs);
-  app.add_flag("--json", o.json, "print one JSON array");
+  app.add_flag("--json", o.json, "print one JSON object");
   app.add_flag("--csv", o.csv, "print CSV");
   app.add_option("--html", o.html, "write a page for a browser")->type_name("FILE");
 }
@@ -169,7 +170,7 @@ std::string as_json(const std::vector<Candidate>& candidates, bool bytes) {
     }
     list.push_back(line);
   }
-  return list.dump() + '\n';
+  return command_json("schedule compare", {{"schedules", list}});
 }
 
 /// Returns the name as one CSV field: file names may contain anything.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
@@ -16,12 +17,6 @@
 
 namespace stagecraft::tools {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string as_json(const Difference& difference) {
-  return difference_json(difference).dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
-}
 
 std::string as_text(const Difference& difference) {
   if (!difference.none()) {
@@ -62,7 +57,10 @@ ExitCode diff_schedules(const Words& words, Console& console) {
   const Costs costs = costs_of(app, options, console);
   const Difference difference =
       find_difference(std::move(file_a), std::move(file_b), costs, !options.file.empty());
-  write_output("", json ? as_json(difference) : as_text(difference), console);
+  write_output(
+      "",
+      json ? command_json("schedule diff", difference_json(difference)) : as_text(difference),
+      console);
   return difference.none() ? ExitCode::Good : ExitCode::Failed;
 }
 

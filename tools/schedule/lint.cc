@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
@@ -24,7 +25,7 @@ std::string as_json(const std::vector<LintNote>& notes) {
   for (const LintNote& note : notes) {
     list.push_back({{"kind", note.kind}, {"message", note.message}});
   }
-  return Json{{"remarks", list}}.dump() + '\n';
+  return command_json("schedule lint", {{"remarks", list}});
 }
 
 std::string as_text(const ScheduleFile& file, const std::vector<LintNote>& notes) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
@@ -42,7 +43,7 @@ std::string as_json() {
                     {"takes_graph", builder.takes_graph},
                     {"parameters", parameters}});
   }
-  return list.dump(2) + '\n';
+  return command_json("schedule list", {{"builders", list}});
 }
 
 /// Returns a line for each thing that the builder needs, with its meaning.
@@ -81,7 +82,7 @@ ExitCode list_schedules(const Words& words, Console& console) {
   bool json = false;
   CLI::App app("Lists the builders of `stagecraft schedule make`, and the file formats.",
                "stagecraft schedule list");
-  app.add_flag("--json", json, "print the builders as one JSON array");
+  app.add_flag("--json", json, "print the builders as one JSON object");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

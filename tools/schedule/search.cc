@@ -10,6 +10,7 @@
 
 #include "stagecraft/scheduler/formats/registry.h"
 #include "stagecraft/scheduler/search/schedule_search.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/number_text.h"
@@ -118,7 +119,7 @@ std::string as_json(const SearchResult& result, const ScheduleFigures& f, const 
     answer["builder"] = {{"name", result.builder},
                          {"makespan", number_json(result.builder_makespan)}};
   }
-  return answer.dump() + '\n';
+  return command_json("schedule search", answer);
 }
 
 /// Returns the state of the search, for a waiting user.

@@ -10,6 +10,7 @@
 
 #include "stagecraft/scheduler/model/hash.h"
 #include "stagecraft/scheduler/model/surplus.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/output.h"
@@ -65,7 +66,7 @@ std::string as_json(const ScheduleFile& file, const Timeline& timeline, bool byt
       !surplus.empty()) {
     answer["surplus"] = surplus_json(surplus);
   }
-  return answer.dump() + '\n';
+  return command_json("schedule simulate", answer);
 }
 
 std::string as_text(const ScheduleFile& file,

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/common/table.h"
@@ -27,7 +28,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kSweepCommand = "stagecraft schedule sweep";
-constexpr int kSweepVersion = 1;  // of the JSON; a change of what a field means makes it 2
 
 struct SweepOptions {
   std::vector<std::string> names;
@@ -201,7 +201,7 @@ std::string as_json(const std::vector<Point>& points, bool bytes) {
     }
     schedules.push_back(std::move(line));
   }
-  return Json{{"version", kSweepVersion}, {"schedules", std::move(schedules)}}.dump() + '\n';
+  return command_json("schedule sweep", {{"schedules", std::move(schedules)}});
 }
 
 std::vector<PlotLine> lines_of(const std::vector<Point>& points) {

@@ -7,9 +7,11 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "stagecraft/scheduler/measured/comparison.h"
 #include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/output.h"
@@ -99,12 +101,13 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
     run.header.planned_with = {source_name(*o.costs), read_stage_costs(*o.costs, console)};
   }
   const Comparison comparison = compare(plan.schedule, plan.graph, run.costs(), run.measured);
-  write_output("",
-               o.json
-                   ? comparison_json(comparison, run.measured, layout, run.header, o.limit) + '\n'
-                   : comparison_text(comparison, run.measured, layout, run.header) + '\n' +
-                         cells_text(comparison, layout, o.limit),
-               console);
+  write_output(
+      "",
+      o.json ? command_json("trace compare",
+                            comparison_json(comparison, run.measured, layout, run.header, o.limit))
+             : comparison_text(comparison, run.measured, layout, run.header) + '\n' +
+                   cells_text(comparison, layout, o.limit),
+      console);
   return ExitCode::Good;
 }
 

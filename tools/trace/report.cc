@@ -64,9 +64,9 @@ Bill sum(const Comparison& comparison, const Layout& layout, Bill RowComparison:
   return total;
 }
 
-double bubble_percent(const Bill& bill) {
+double bubble_fraction(const Bill& bill) {
   const double all = bill.busy + bill.idle();
-  return all > 0 ? 100 * bill.idle() / all : 0;
+  return all > 0 ? bill.idle() / all : 0;
 }
 
 /// Every rank finishes a step when the slowest does. So each part outside the makespan is reported
@@ -113,17 +113,20 @@ std::string causes_text(const Bill& bill) {
 }
 
 Object json_of(const Bill& bill) {
-  return {{"busy", bill.busy},
-          {"idle", bill.idle()},
-          {"warm_up", bill.bubbles.warm_up},
-          {"dependency", bill.bubbles.dependency},
-          {"communication", bill.bubbles.transfer},
-          {"overhead", bill.overhead},
-          {"drain", bill.bubbles.drain}};
+  return {{"busy_seconds", bill.busy},
+          {"idle_seconds", bill.idle()},
+          {"warm_up_seconds", bill.bubbles.warm_up},
+          {"dependency_seconds", bill.bubbles.dependency},
+          {"communication_seconds", bill.bubbles.transfer},
+          {"overhead_seconds", bill.overhead},
+          {"drain_seconds", bill.bubbles.drain}};
 }
 
 Object json_of(const Surroundings& s) {
-  return {{"start", s.start}, {"vote", s.vote}, {"update", s.update}, {"other", s.other}};
+  return {{"start_seconds", s.start},
+          {"vote_seconds", s.vote},
+          {"update_seconds", s.update},
+          {"other_seconds", s.other}};
 }
 
 }  // namespace
@@ -146,8 +149,8 @@ std::string comparison_text(const Comparison& comparison,
       measured.steps() == 1 ? "" : "s",
       run.planned_with ? ending(run.planned_with->file, kRoom)
                        : "the mean times of this run's own tasks and transfers",
-      bubble_percent(all_planned),
-      bubble_percent(all_measured),
+      100 * bubble_fraction(all_planned),
+      100 * bubble_fraction(all_measured),
       planned / kMillisecond,
       comparison.measured_makespan / kMillisecond,
       deviation(comparison.measured_makespan, planned),
@@ -202,8 +205,8 @@ std::string comparison_summary(const Comparison& comparison,
       planned / kMillisecond,
       run.planned_with ? ending(run.planned_with->file, kRoom) : "this run's own times",
       deviation(comparison.measured_makespan, planned),
-      bubble_percent(all_measured),
-      bubble_percent(sum(comparison, layout, &RowComparison::planned)),
+      100 * bubble_fraction(all_measured),
+      100 * bubble_fraction(sum(comparison, layout, &RowComparison::planned)),
       causes.empty() ? "" : ": " + causes,
       (s.start + comparison.measured_makespan + s.vote + s.update + s.other) / kMillisecond,
       s.start / kMillisecond,
@@ -243,11 +246,11 @@ std::string cells_text(const Comparison& comparison, const Layout& layout, std::
   return text;
 }
 
-std::string comparison_json(const Comparison& comparison,
-                            const Measurements& measured,
-                            const Layout& layout,
-                            const TraceHeader& run,
-                            std::size_t limit) {
+nlohmann::ordered_json comparison_json(const Comparison& comparison,
+                                       const Measurements& measured,
+                                       const Layout& layout,
+                                       const TraceHeader& run,
+                                       std::size_t limit) {
   Object ranks = Object::array();
   for (int rank = 0; rank < layout.ranks(); ++rank) {
     const std::size_t row = row_of(layout, rank);
@@ -256,18 +259,17 @@ std::string comparison_json(const Comparison& comparison,
                      {"measured", json_of(comparison.rows[row].measured)},
                      {"outside", json_of(measured.surroundings(row))}});
   }
-  Object object{
-      {"event", "planned_against_measured"},
-      {"steps", measured.steps()},
-      {"processors", run.processors},
-      {"threads_per_worker", run.threads_per_worker},
-      {"planned_by", run.planned_with ? "costs" : "this run"},
-      {"planned_bubble_percent", bubble_percent(sum(comparison, layout, &RowComparison::planned))},
-      {"measured_bubble_percent",
-       bubble_percent(sum(comparison, layout, &RowComparison::measured))},
-      {"planned_makespan", comparison.planned_makespan},
-      {"measured_makespan", comparison.measured_makespan},
-      {"ranks", std::move(ranks)}};
+  Object object{{"steps", measured.steps()},
+                {"processors", run.processors},
+                {"threads_per_worker", run.threads_per_worker},
+                {"planned_by", run.planned_with ? "costs" : "this run"},
+                {"planned_bubble_fraction",
+                 bubble_fraction(sum(comparison, layout, &RowComparison::planned))},
+                {"measured_bubble_fraction",
+                 bubble_fraction(sum(comparison, layout, &RowComparison::measured))},
+                {"planned_makespan_seconds", comparison.planned_makespan},
+                {"measured_makespan_seconds", comparison.measured_makespan},
+                {"ranks", std::move(ranks)}};
   if (run.planned_with) {
     object["costs"] = run.planned_with->file;
   }
@@ -276,14 +278,14 @@ std::string comparison_json(const Comparison& comparison,
     const CellComparison& cell = comparison.cells[i];
     cells.push_back({{"rank", rank_of(layout, cell)},
                      {"cell", to_string(cell.cell)},
-                     {"planned", {cell.planned.start, cell.planned.end}},
-                     {"measured", {cell.measured.start, cell.measured.end}},
-                     {"late", cell.late()}});
+                     {"planned_seconds", {cell.planned.start, cell.planned.end}},
+                     {"measured_seconds", {cell.measured.start, cell.measured.end}},
+                     {"late_seconds", cell.late()}});
   }
   if (limit > 0) {
     object["cells"] = std::move(cells);
   }
-  return object.dump(-1, ' ', false, Object::error_handler_t::replace);
+  return object;
 }
 
 }  // namespace stagecraft::tools

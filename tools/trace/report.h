@@ -12,6 +12,8 @@
 #include <cstddef>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "stagecraft/scheduler/measured/comparison.h"
 #include "stagecraft/scheduler/measured/measurements.h"
 #include "stagecraft/scheduler/model/layout.h"
@@ -38,12 +40,12 @@ namespace stagecraft::tools {
                                      const Layout& layout,
                                      std::size_t limit);
 
-/// Returns one object; seconds. Includes the `limit` cells that are furthest from their plan, if
-/// any.
-[[nodiscard]] std::string comparison_json(const Comparison& comparison,
-                                          const Measurements& measured,
-                                          const Layout& layout,
-                                          const TraceHeader& run,
-                                          std::size_t limit);
+/// Returns the contents of one object (command_json.h). Includes the `limit` cells that are furthest
+/// from their plan, if any.
+[[nodiscard]] nlohmann::ordered_json comparison_json(const Comparison& comparison,
+                                                     const Measurements& measured,
+                                                     const Layout& layout,
+                                                     const TraceHeader& run,
+                                                     std::size_t limit);
 
 }  // namespace stagecraft::tools

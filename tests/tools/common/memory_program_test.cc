@@ -101,7 +101,7 @@ TEST_CASE(
   const nlohmann::json plenty = bill_within(kPlenty, dry);
   const double program = static_cast<double>(kPlenty) * 1024.0 - left_by_limit(plenty);
   const double half =
-      (plenty.at("to_compile").get<double>() + plenty.at("to_run").get<double>()) / 2;
+      (plenty.at("to_compile_bytes").get<double>() + plenty.at("to_run_bytes").get<double>()) / 2;
   const auto limit = static_cast<std::int64_t>((program + half) / 1024.0);
 
   const CommandResult refused = run_limited(limit, model);
@@ -110,8 +110,8 @@ TEST_CASE(
 
   const nlohmann::json memory = bill_within(limit, dry);
   CHECK(memory.at("fits") == false);
-  CHECK(memory.at("to_run") > left_by_limit(memory));
-  CHECK(memory.at("to_compile") < left_by_limit(memory));
+  CHECK(memory.at("to_run_bytes") > left_by_limit(memory));
+  CHECK(memory.at("to_compile_bytes") < left_by_limit(memory));
 }
 
 TEST_CASE("what fails for lack of memory all the same is told as that", "[tools][memory][train]") {

@@ -31,7 +31,7 @@ std::vector<nlohmann::json> events_of(const std::string& output) {
   std::vector<nlohmann::json> events;
   std::istringstream lines(output);
   for (std::string line; std::getline(lines, line);) {
-    events.push_back(nlohmann::json::parse(line));
+    events.push_back(train_event(line));
   }
   return events;
 }

@@ -56,7 +56,7 @@ TEST_CASE("make makes a cluster and says what to do with it", "[tools][credentia
   const TemporaryFolder folder;
   const std::string dir = folder.path() + "/cluster";
   const CommandResult made =
-      run_well({"make", dir, "--members", "2", "--valid-days", "3", "--cluster", "north"});
+      run_well({"make", dir, "--workers", "2", "--valid-days", "3", "--cluster", "north"});
   CHECK(without_chance(made.out) ==
         "made '" + dir + "': cluster 'north', the driver and 2 workers, valid until TIME\n" +
             "copy one folder to one host ('" + dir + "/worker-0'); 'ca-key.pem' stays here\n");
@@ -87,16 +87,17 @@ TEST_CASE("show says who is in a cluster, and nothing of a key", "[tools][creden
   CHECK(json.at("good") == true);
   CHECK(json.at("cluster") == "north");
   CHECK(json.at("authority").at("name") == "authority");
-  CHECK(json.at("modes") == Json{{"ca.pem", "0644"}, {"ca-key.pem", "0600"}});
+  CHECK(json.at("files") == Json::parse(R"([{"name": "ca.pem", "mode": "0644"},
+                                            {"name": "ca-key.pem", "mode": "0600"}])"));
   CHECK(json.at("problems").empty());
-  REQUIRE(json.at("members").size() == 3);
-  const Json& worker = json.at("members").at(2);
-  CHECK(worker.at("member") == "worker-1");
+  REQUIRE(json.at("processes").size() == 3);
+  const Json& worker = json.at("processes").at(2);
+  CHECK(worker.at("name") == "worker-1");
   CHECK(worker.at("certificate").at("name") == "worker-1");
   CHECK(worker.at("certificate").at("sha256").get<std::string>().size() == 95);
   CHECK_THAT(worker.at("certificate").at("valid_until").get<std::string>(),
              Catch::Matchers::Matches("[0-9-]{10}T[0-9:]{8}Z"));
-  CHECK(worker.at("modes").at("key.pem") == "0600");
+  CHECK(worker.at("files").back() == Json{{"name", "key.pem"}, {"mode", "0600"}});
   CHECK(worker.at("problems").empty());
 
   std::istringstream key(read_text_file(cluster.dir + "/worker-1/key.pem"));
@@ -134,9 +135,9 @@ TEST_CASE("show ends with 1 and lists everything that is wrong", "[tools][creden
   CHECK(json.at("good") == false);
   CHECK(json.at("problems").size() == 1);
   std::string names;
-  for (const Json& member : json.at("members")) {
-    names += member.at("member").get<std::string>() + ' ';
-    CHECK(member.at("problems").size() == (member.at("member") == "worker-10" ? 0 : 1));
+  for (const Json& process : json.at("processes")) {
+    names += process.at("name").get<std::string>() + ' ';
+    CHECK(process.at("problems").size() == (process.at("name") == "worker-10" ? 0 : 1));
   }
   CHECK(names == "driver guest worker-0 worker-1 worker-10 ");
 
@@ -161,13 +162,13 @@ TEST_CASE("renew makes an expired member good, and a new one where it is told to
 
   check_message(run_credentials({"renew", dir, "worker-2"}),
                 2,
-                {"has no member 'worker-2'", "did you mean worker-0?", "--add makes one"});
+                {"has no credentials of 'worker-2'", "did you mean worker-0?", "--add makes them"});
   CHECK(without_chance(run_well({"renew", dir, "worker-2", "--add"}).out) ==
         "added '" + dir + "/worker-2', valid until TIME\ncopy the folder to its host\n");
   CHECK_NOTHROW(load_credentials(dir + "/worker-2"));
   check_message(run_credentials({"renew", dir, "worker-2", "--add"}),
                 2,
-                {"has a member 'worker-2' already", "leave out --add"});
+                {"has credentials of 'worker-2' already", "leave out --add"});
   fs::remove(dir + "/ca-key.pem");
   check_message(run_credentials({"renew", dir, "driver"}), 2, {"ca-key.pem' does not exist"});
 }
@@ -178,10 +179,10 @@ TEST_CASE("wrong words and folders that are no credentials end with 2", "[tools]
   CHECK(run_credentials({}).exit_code == 2);
   check_message(run_credentials({"shwo"}), 2, {"found 'shwo'", "did you mean show?"});
   check_message(run_credentials({"make"}), 2, {"DIR"});
-  check_message(run_credentials({"make", empty + "/a", "--members", "0"}), 2, {"--members"});
+  check_message(run_credentials({"make", empty + "/a", "--workers", "0"}), 2, {"--workers"});
   check_message(run_credentials({"make", empty + "/a", "--valid-days", "0"}), 2, {"--valid-days"});
   check_message(run_credentials({"make", empty + "/a", "--cluster", "a b"}), 2, {"found 'a b'"});
-  check_message(run_credentials({"make", empty + "/a", "--member", "2"}), 2, {"--members"});
+  check_message(run_credentials({"make", empty + "/a", "--worker", "2"}), 2, {"--workers"});
   check_message(run_credentials({"show"}), 2, {"DIR"});
   check_message(run_credentials({"show", empty + "/none"}), 2, {"there is no folder"});
   check_message(run_credentials({"show", empty}), 2, {"contains no credentials"});

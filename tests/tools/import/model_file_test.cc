@@ -123,7 +123,6 @@ TEST_CASE("a plan for a model from a file keeps the microbatches of its data, an
 
 TEST_CASE("import says what is in a file, of both kinds", "[tools][import]") {
   const json exported = import_json({archive("gpt2", "model.pt2")});
-  CHECK(exported.at("event") == "import");
   CHECK(exported.at("kind") == "torch.export");
   CHECK(exported.at("mode") == "training");
   CHECK(exported.at("parameters").size() == 28);  // a tie counts once
@@ -134,7 +133,8 @@ TEST_CASE("import says what is in a file, of both kinds", "[tools][import]") {
     CHECK(parameter.at("type") == "float32");
   }
   CHECK(ties == 1);
-  CHECK(exported.at("operators").at("aten::addmm") == 8);
+  CHECK(std::ranges::count(exported.at("operators"), json{{"name", "aten::addmm"}, {"times", 8}}) ==
+        1);
   CHECK(exported.at("unsupported").empty());
   CHECK(exported.at("inputs").at(0).at("type") == "int64");
   CHECK(exported.at("inputs").at(0).at("shape").size() == 2);

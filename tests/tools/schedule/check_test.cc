@@ -94,7 +94,10 @@ TEST_CASE("what stages lack is one line, and by numbers for programs",
 
 TEST_CASE("check for programs says rule, place, task, message, cycle and repair",
           "[tools][schedule][json]") {
-  CHECK(check_json(kValid, 0) == Json{{"valid", true}, {"violations", Json::array()}});
+  CHECK(check_json(kValid, 0) == Json{{"stagecraft", "schedule check"},
+                                      {"version", 1},
+                                      {"valid", true},
+                                      {"violations", Json::array()}});
 
   const Json late = check_json(kLate, 1);
   CHECK(late.at("valid") == false);
@@ -134,7 +137,8 @@ TEST_CASE("what is about no cell has none", "[tools][schedule][json]") {
 TEST_CASE("the first fields come in the order that people read", "[tools][schedule][json]") {
   const CommandResult result = run_schedule({"check", "-", "--json"}, kLate);
   CHECK(result.out.starts_with(
-      R"({"valid":false,"violations":[{"rule":"V22","row":0,"column":2,"task":"0B0","message":")"));
+      R"({"stagecraft":"schedule check","version":1,"valid":false,"violations":[)"
+      R"({"rule":"V22","row":0,"column":2,"task":"0B0","message":")"));
 }
 
 TEST_CASE("between two pipes a valid schedule goes through unchanged", "[tools][schedule]") {

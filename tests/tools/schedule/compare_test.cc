@@ -18,7 +18,7 @@ Json compared(const std::string& line) {
   const CommandResult result = run_schedule_line("compare " + line + " --json");
   CAPTURE(line, result.err);
   REQUIRE(result.exit_code == 0);
-  return Json::parse(result.out);
+  return Json::parse(result.out).at("schedules");
 }
 
 }  // namespace

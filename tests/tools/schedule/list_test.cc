@@ -15,7 +15,7 @@ TEST_CASE("list names every builder with its constraint and parameters", "[tools
   const CommandResult programs = run_schedule({"list", "--json"});
   CHECK(people.exit_code == 0);
   REQUIRE(programs.exit_code == 0);
-  const auto list = nlohmann::json::parse(programs.out);
+  const auto list = nlohmann::json::parse(programs.out).at("builders");
   REQUIRE(list.size() == builders().size());
   for (std::size_t i = 0; i < list.size(); ++i) {
     const BuilderInfo& builder = builders()[i];

@@ -87,7 +87,7 @@ TEST_CASE("docs/builders.md compares every builder with the optimum that search 
     }
     const std::string name(builder.name);
     CAPTURE(name);
-    const Json figures = answered("compare " + name).at(0);
+    const Json figures = answered("compare " + name).at("schedules").at(0);
     REQUIRE(judged().contains(name));
     const Judged& how = judged().at(name);
     const std::string line =

@@ -58,6 +58,7 @@ TEST_CASE("sweep prints for programs what compare prints, with the job of each l
                                       " --microbatches 8 --chunks 3 --devices " +
                                       std::to_string(devices) + costs)
                         .out)
+            .at("schedules")
             .at(0);
     CHECK(line.at("microbatches") == 8);
     CHECK(line.contains("chunks") == (line.at("schedule") == "interleaved"));

@@ -71,14 +71,16 @@ TEST_CASE("the report tells makespan, bills and what surrounds them", "[tools][t
     CAPTURE(line);
     CHECK(line.size() <= 80);
   }
-  const nlohmann::json json = nlohmann::json::parse(
-      comparison_json(run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}}, 0));
+  const nlohmann::json json =
+      comparison_json(run.comparison, run.measured, run.layout, {.ranks = {"0", "1"}}, 0);
   CHECK(json.at("planned_by") == "this run");
   CHECK_FALSE(json.contains("costs"));
-  CHECK(json.at("planned_bubble_percent").get<double>() == Catch::Approx(50));
+  CHECK(json.at("planned_bubble_fraction").get<double>() == Catch::Approx(0.5));
   CHECK_FALSE(json.contains("cells"));
-  CHECK(json.at("ranks")[0].at("planned").at("dependency").get<double>() == Catch::Approx(3));
-  CHECK(json.at("ranks")[1].at("measured").at("overhead").get<double>() == Catch::Approx(0.1));
+  CHECK(json.at("ranks")[0].at("planned").at("dependency_seconds").get<double>() ==
+        Catch::Approx(3));
+  CHECK(json.at("ranks")[1].at("measured").at("overhead_seconds").get<double>() ==
+        Catch::Approx(0.1));
 }
 
 TEST_CASE("the summary has the figures of the report in a few lines", "[tools][trace]") {
@@ -119,8 +121,7 @@ TEST_CASE("the report names the file that it was planned with", "[tools][trace]"
                             .planned_with = tools::PlannedWith{"'c.json'", {}}};
   CHECK_THAT(comparison_text(run.comparison, run.measured, run.layout, header),
              ContainsSubstring("planned with 'c.json'\n"));
-  const nlohmann::json json =
-      nlohmann::json::parse(comparison_json(run.comparison, run.measured, run.layout, header, 0));
+  const nlohmann::json json = comparison_json(run.comparison, run.measured, run.layout, header, 0);
   CHECK(json.at("planned_by") == "costs");
   CHECK(json.at("costs") == "'c.json'");
   header.planned_with->file = "'/home/" + std::string(100, 'x') + "/of_the_run_before.json'";

@@ -75,18 +75,23 @@ void check_sums(const Json& report) {
     CAPTURE(rank.dump());
     for (const char* which : {"planned", "measured"}) {
       const Json& bill = rank.at(which);
-      const double makespan = number(
-          report, which == std::string("planned") ? "planned_makespan" : "measured_makespan");
-      CHECK(number(bill, "busy") + number(bill, "idle") == Approx(makespan));
+      const double makespan = number(report,
+                                     which == std::string("planned") ? "planned_makespan_seconds"
+                                                                     : "measured_makespan_seconds");
+      CHECK(number(bill, "busy_seconds") + number(bill, "idle_seconds") == Approx(makespan));
       double causes = 0;
-      for (const char* cause : {"warm_up", "dependency", "communication", "overhead", "drain"}) {
+      for (const char* cause : {"warm_up_seconds",
+                                "dependency_seconds",
+                                "communication_seconds",
+                                "overhead_seconds",
+                                "drain_seconds"}) {
         CHECK(number(bill, cause) >= 0);
         causes += number(bill, cause);
       }
-      CHECK(causes == Approx(number(bill, "idle")).margin(1e-9));
-      CHECK(number(bill, "busy") > 0);
+      CHECK(causes == Approx(number(bill, "idle_seconds")).margin(1e-9));
+      CHECK(number(bill, "busy_seconds") > 0);
     }
-    for (const char* part : {"start", "vote", "update", "other"}) {
+    for (const char* part : {"start_seconds", "vote_seconds", "update_seconds", "other_seconds"}) {
       CHECK(number(rank.at("outside"), part) >= -1e-9);
     }
   }
@@ -255,21 +260,27 @@ TEST_CASE("planned against measured adds up, and the file says what the run said
   const Json read = Json::parse(result.out);
   check_sums(read);
   CHECK(read.at("steps") == said.at("steps"));
-  CHECK(number(read, "measured_makespan") == Approx(number(said, "measured_makespan")));
-  CHECK(number(read, "planned_makespan") == Approx(number(said, "planned_makespan")));
+  CHECK(number(read, "measured_makespan_seconds") ==
+        Approx(number(said, "measured_makespan_seconds")));
+  CHECK(number(read, "planned_makespan_seconds") ==
+        Approx(number(said, "planned_makespan_seconds")));
   for (std::size_t rank = 0; rank < 2; ++rank) {
-    for (const char* cause :
-         {"busy", "warm_up", "dependency", "communication", "overhead", "drain"}) {
+    for (const char* cause : {"busy_seconds",
+                              "warm_up_seconds",
+                              "dependency_seconds",
+                              "communication_seconds",
+                              "overhead_seconds",
+                              "drain_seconds"}) {
       CAPTURE(rank, cause);
       CHECK(number(read.at("ranks")[rank].at("measured"), cause) ==
             Approx(number(said.at("ranks")[rank].at("measured"), cause)).margin(1e-8));
     }
   }
   REQUIRE(read.at("cells").size() == 3);
-  CHECK(std::abs(number(read.at("cells")[0], "late")) >=
-        std::abs(number(read.at("cells")[1], "late")));
-  CHECK(std::abs(number(read.at("cells")[1], "late")) >=
-        std::abs(number(read.at("cells")[2], "late")));
+  CHECK(std::abs(number(read.at("cells")[0], "late_seconds")) >=
+        std::abs(number(read.at("cells")[1], "late_seconds")));
+  CHECK(std::abs(number(read.at("cells")[1], "late_seconds")) >=
+        std::abs(number(read.at("cells")[2], "late_seconds")));
 }
 
 TEST_CASE("the report is readable by people, too", "[tools][trace]") {
@@ -316,7 +327,7 @@ TEST_CASE("trace compare refuses another schedule's trace, a cut one, and none",
        run.folder.write("costs.json", R"({"version":1,"stages":{"usual":{"F":1,"B":3}}})")});
   CAPTURE(costs.err);
   CHECK(costs.exit_code == 0);
-  CHECK(number(Json::parse(costs.out), "planned_makespan") == 5 * 4);  // (P - 1 + M)(F + B)
+  CHECK(number(Json::parse(costs.out), "planned_makespan_seconds") == 5 * 4);  // (P - 1 + M)(F + B)
   const CommandResult swapped = compare(run.trace, run.plan);
   CHECK(swapped.exit_code == 2);
   CHECK_THAT(swapped.err,

@@ -14,6 +14,7 @@
 #include "stagecraft/scheduler/model/surplus.h"
 #include "stagecraft/scheduler/render/terminal.h"
 #include "stagecraft/scheduler/simulate/simulate.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/table.h"
 #include "stagecraft/tools/schedule/report/surplus_json.h"
 
@@ -112,12 +113,12 @@ std::string as_json(const TrainJob& job) {
   if (job.costs) {
     const Timeline planned = prediction(job);
     object["planned"] = {{"costs", job.costs->file},
-                         {"makespan", planned.makespan},
-                         {"bubble_percent", 100 * planned.bubble_fraction()}};
+                         {"makespan_seconds", planned.makespan},
+                         {"bubble_fraction", planned.bubble_fraction()}};
   }
   object["surplus"] = surplus_json(find_surplus(job.choice.schedule, graph_of(job)));
   object["memory"] = job.memory.json(job.limits);
-  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return command_json("train", object);
 }
 
 /// Returns what a rank with the stage gets once, beside its weights.

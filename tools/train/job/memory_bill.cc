@@ -256,9 +256,9 @@ nlohmann::ordered_json MemoryBill::json(const std::vector<MemoryLimit>& limits) 
   const MemoryLimit* const gpus = limit_of(limits, true);
   const bool fits = (machine == nullptr || to_run() <= machine->bytes) &&
                     (gpus == nullptr || on_gpus() <= gpus->bytes);
-  nlohmann::ordered_json object{{"to_compile", number_json(to_compile())},
-                                {"to_run", number_json(to_run())},
-                                {"on_gpus", number_json(on_gpus())},
+  nlohmann::ordered_json object{{"to_compile_bytes", number_json(to_compile())},
+                                {"to_run_bytes", number_json(to_run())},
+                                {"on_gpus_bytes", number_json(on_gpus())},
                                 {"fits", fits},
                                 {"lines", nlohmann::ordered_json::array()},
                                 {"limits", nlohmann::ordered_json::array()}};

@@ -85,16 +85,15 @@ bool has_nothing_left(const TrainOptions& options,
     }
   }
   RunOutput output(console);
-  const nlohmann::ordered_json object{{"event", "complete"},
-                                      {"step", *start.resumed_at},
-                                      {"steps", *steps},
-                                      {"file", *start.checkpoint}};
   make_progress(progress_form(options.run.json), output)
       ->report(fmt::format("nothing left to do: {} is at step {} of {}\n",
                            *start.checkpoint,
                            *start.resumed_at,
                            *steps),
-               object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+               {{"event", "complete"},
+                {"step", *start.resumed_at},
+                {"steps", *steps},
+                {"file", *start.checkpoint}});
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/count_text.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/interrupt.h"
 
 namespace stagecraft::tools {
@@ -141,7 +142,7 @@ class TextProgress : public Progress {
                      rate_text(line.steps_per_second, line.tokens)));
   }
 
-  void report(const std::string& text, const std::string&) override { this->text(text); }
+  void report(const std::string& text, const nlohmann::ordered_json&) override { this->text(text); }
 
   void text(const std::string& text) override {
     if (open_line_) {
@@ -159,6 +160,8 @@ class TextProgress : public Progress {
 
 /// Prints objects for programs; keys keep the order in which they are written here.
 class JsonProgress : public Progress {
+  using Object = nlohmann::ordered_json;
+
  public:
   explicit JsonProgress(RunOutput& out) : out_(out) {}
 
@@ -168,7 +171,7 @@ class JsonProgress : public Progress {
       object["tokens"] = *line.tokens;
     }
     object["seconds"] = line.seconds;
-    object["bubble"] = line.bubble;
+    object["bubble_fraction"] = line.bubble;
     object["learning_rate"] = line.learning_rate;
     object["gradient_norm"] = line.gradient_norm;
     for (const auto& [name, numbers] : line.counts) {
@@ -182,11 +185,11 @@ class JsonProgress : public Progress {
   }
 
   void evaluated(const EvalLine& line) override {
-    Object object{{"event", "eval"}, {"step", line.step}, {"loss", line.loss}};
+    Object metrics = Object::object();
     for (const auto& [name, value] : line.metrics) {
-      object[name] = value;
+      metrics[name] = value;
     }
-    write(object);
+    write({{"event", "eval"}, {"step", line.step}, {"loss", line.loss}, {"metrics", metrics}});
   }
 
   void saved(std::int64_t step, const std::string& path) override {
@@ -239,17 +242,12 @@ class JsonProgress : public Progress {
     write(object);
   }
 
-  void report(const std::string&, const std::string& json) override { out_.write(json + "\n"); }
+  void report(const std::string&, const Object& event) override { write(event); }
 
   void text(const std::string&) override {}
 
  private:
-  using Object = nlohmann::ordered_json;
-
-  /// JSON is UTF-8, but the name of a file may not be.
-  void write(const Object& object) {
-    out_.write(object.dump(-1, ' ', false, Object::error_handler_t::replace) + "\n");
-  }
+  void write(const Object& event) { out_.write(command_json("train", event)); }
 
   RunOutput& out_;
 };

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "stagecraft/tools/train/report/run_output.h"
 
 namespace stagecraft::tools {
@@ -76,10 +78,13 @@ class Progress {
   virtual void interrupted(std::int64_t step, int signal) = 0;
   virtual void verified(const VerifyLine& line) = 0;
   virtual void done(const DoneLine& line) = 0;
-  /// Reports the same in two forms: as text, ending in a newline, and as one JSON object.
-  virtual void report(const std::string& text, const std::string& json) = 0;
+  /// Reports the same in two forms: as text, ending in a newline, and as an event, an object whose
+  /// first field is "event".
+  virtual void report(const std::string& text, const nlohmann::ordered_json& event) = 0;
   /// Reports a note in the same way; a quiet run prints it, too.
-  virtual void note(const std::string& text, const std::string& json) { report(text, json); }
+  virtual void note(const std::string& text, const nlohmann::ordered_json& event) {
+    report(text, event);
+  }
   /// Prints text for people unchanged; the JSON form leaves it out.
   virtual void text(const std::string& text) = 0;
 };

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 namespace stagecraft::tools {
 namespace {
 
@@ -20,8 +22,10 @@ class QuietProgress : public Progress {
     }
   }
   void done(const DoneLine& line) override { form_->done(line); }
-  void report(const std::string&, const std::string&) override {}
-  void note(const std::string& text, const std::string& json) override { form_->note(text, json); }
+  void report(const std::string&, const nlohmann::ordered_json&) override {}
+  void note(const std::string& text, const nlohmann::ordered_json& event) override {
+    form_->note(text, event);
+  }
   void text(const std::string&) override {}
 
  private:

@@ -30,7 +30,7 @@ nlohmann::ordered_json json_of(const DispatchedColumn& column) {
 
 std::function<void(const DispatchedColumn&)> column_view(Progress& progress, std::istream& in) {
   return [&progress, &in](const DispatchedColumn& column) {
-    progress.report(to_string(column), json_of(column).dump());
+    progress.report(to_string(column), json_of(column));
     std::string line;
     std::getline(in, line);
   };

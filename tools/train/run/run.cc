@@ -97,9 +97,6 @@ bool TrainRun::has_more_steps() const {
 
 /// Reports what the run does, where it continues, and whether with other code than before.
 void TrainRun::report_start() {
-  const auto text_of = [](const nlohmann::ordered_json& object) {
-    return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  };
   progress_->text(header_text(job_, rows_));
   if (job_.start.resumed_at) {
     const std::string& file = *job_.start.checkpoint;
@@ -107,16 +104,16 @@ void TrainRun::report_start() {
                                   std::filesystem::path(file).filename().string(),
                                   trainer_.steps(),
                                   job_.choice.steps),
-                      text_of({{"event", "resumed"},
-                               {"step", trainer_.steps()},
-                               {"steps", job_.choice.steps},
-                               {"file", file}}));
+                      {{"event", "resumed"},
+                       {"step", trainer_.steps()},
+                       {"steps", job_.choice.steps},
+                       {"file", file}});
   }
   if (!other_processors_.empty()) {
     const std::string& file = *job_.start.checkpoint;
     progress_->note(
         fmt::format("note: {} was written with other processors: {}\n", file, other_processors_),
-        text_of({{"event", "other_processors"}, {"file", file}, {"why", other_processors_}}));
+        {{"event", "other_processors"}, {"file", file}, {"why", other_processors_}});
   }
 }
 
@@ -158,8 +155,7 @@ void TrainRun::report_cut() {
   }
   if (job_.options.model.file || job_.choice.shape.cut) {
     const CutReport& cut = job_.execution.program.cut();
-    const nlohmann::ordered_json object{{"event", "cut"}, {"stages", cut_json(cut)}};
-    progress_->report(to_string(cut), object.dump());
+    progress_->report(to_string(cut), {{"event", "cut"}, {"stages", cut_json(cut)}});
   }
 }
 
@@ -347,11 +343,11 @@ void TrainRun::report_end() {
   const bool all = job_.options.run.report;
   progress_->report(
       fmt::format("\n{}", all ? rank_table(ranks_.totals()) + "\n" : rank_line(ranks_.totals())),
-      rank_json(ranks_.totals()).dump());
+      rank_json(ranks_.totals()));
   timeline_->report(*progress_, all);
   if (job_.planned) {
     progress_->report(planned_text(*job_.planned, step_seconds_),
-                      planned_json(*job_.planned, step_seconds_).dump());
+                      planned_json(*job_.planned, step_seconds_));
   }
   const std::string hash =
       weights_sha256(first_names(job_.execution.program, trainer_.module_state().parameters));

@@ -56,10 +56,8 @@ void save_module(const TrainJob& job, Trainer& trainer, Progress& progress) {
     return;
   }
   trainer.save_module(*path);
-  const nlohmann::ordered_json object{
-      {"event", "saved_module"}, {"step", trainer.steps()}, {"file", *path}};
   progress.report(fmt::format("saved the module of step {} to {}\n", trainer.steps(), *path),
-                  object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+                  {{"event", "saved_module"}, {"step", trainer.steps()}, {"file", *path}});
 }
 
 }  // namespace stagecraft::tools

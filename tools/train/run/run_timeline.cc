@@ -3,6 +3,8 @@
 #include <thread>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "stagecraft/base/log.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/scheduler/measured/comparison.h"
@@ -66,9 +68,11 @@ void RunTimeline::report(Progress& progress, bool all) const {
                                         job_.execution.stage_graph(),
                                         job_.costs ? job_.costs->costs : measured_.costs(),
                                         measured_);
+  nlohmann::ordered_json event{{"event", "planned_against_measured"}};
+  event.update(comparison_json(comparison, measured_, layout, header_, 0));
   progress.report(all ? comparison_text(comparison, measured_, layout, header_) + "\n"
                       : comparison_summary(comparison, measured_, layout, header_),
-                  comparison_json(comparison, measured_, layout, header_, 0));
+                  event);
 }
 
 void RunTimeline::write_costs(Console& console) const {

@@ -108,7 +108,7 @@ TEST_CASE("the commands of docs/train-command.md go from a run to its successor'
       run_command(command({"trace", "compare", plan, folder.path() + "/trace.json", "--json"})));
   CHECK(compared.at("planned_by") == "costs");
   CHECK(compared.at("costs") == "'costs.json'");
-  CHECK(makespan(compared, "planned_makespan") == simulated(plan, costs));
+  CHECK(makespan(compared, "planned_makespan_seconds") == simulated(plan, costs));
 }
 
 TEST_CASE("planned is what simulate says of the same schedule and costs", "[tools][train][costs]") {
@@ -132,18 +132,18 @@ TEST_CASE("planned is what simulate says of the same schedule and costs", "[tool
           .timeline;
   const double predicted = simulated(plan, first.costs);
   CHECK(predicted > 0);
-  CHECK(makespan(said, "planned_makespan") == predicted);
+  CHECK(makespan(said, "planned_makespan_seconds") == predicted);
   CHECK(said.at("planned_by") == "costs");
   CHECK(said.at("costs") == "'" + first.costs + "'");
   // The builder's name makes the same schedule from the same costs.
   const Json foreseen = dry_run({"--schedule", name, "--ranks", "2", "--costs", first.costs});
-  CHECK(makespan(foreseen.at("planned"), "makespan") == predicted);
+  CHECK(makespan(foreseen.at("planned"), "makespan_seconds") == predicted);
   // The trace holds the costs that predicted its run; costs that are given replace them.
   const Json compared = parsed(run_command(command({"trace", "compare", plan, trace, "--json"})));
-  CHECK(makespan(compared, "planned_makespan") == predicted);
+  CHECK(makespan(compared, "planned_makespan_seconds") == predicted);
   const Json other =
       parsed(run_command(command({"trace", "compare", plan, trace, "--json", "--costs", second})));
-  CHECK(makespan(other, "planned_makespan") == simulated(plan, second));
+  CHECK(makespan(other, "planned_makespan_seconds") == simulated(plan, second));
 }
 
 TEST_CASE("copies of stages have costs of their own", "[tools][train][costs]") {
@@ -156,7 +156,7 @@ TEST_CASE("copies of stages have costs of their own", "[tools][train][costs]") {
           .exit_code == 0);
   CHECK(first.json().at("stages").at("each").size() == 4);
   CHECK(makespan(train_json({"--schedule", plan, "--costs", first.costs}).timeline,
-                 "planned_makespan") == simulated(plan, first.costs));
+                 "planned_makespan_seconds") == simulated(plan, first.costs));
 }
 
 TEST_CASE("a run that a signal ends, or that nobody hears, leaves its costs",
@@ -226,10 +226,10 @@ TEST_CASE("a profile predicts a run, whose stages a dry run writes", "[tools][tr
                                plan}))
               .exit_code == 0);
   const double predicted = simulated(plan, stages);
-  CHECK(makespan(foreseen.at("planned"), "makespan") == predicted);
+  CHECK(makespan(foreseen.at("planned"), "makespan_seconds") == predicted);
   const Json said =
       train_json({"--ranks", "2", "--schedule", "zb-auto", "--costs", profile}).timeline;
-  CHECK(makespan(said, "planned_makespan") == predicted);
+  CHECK(makespan(said, "planned_makespan_seconds") == predicted);
   // The simulator must not take operators as if each stage had the default.
   const CommandResult alone =
       run_command(command({"schedule", "simulate", plan, "--costs", profile}));
@@ -295,7 +295,7 @@ TEST_CASE("costs that a user states predict a run, too", "[tools][train][costs]"
   const std::string costs =
       folder.write("costs.json", R"({"version":1,"stages":{"usual":{"F":0.1,"B":0.3}}})");
   const TrainOutput run = train_json({"--ranks", "2", "--costs", costs});
-  CHECK(makespan(run.timeline, "planned_makespan") == Catch::Approx(5 * 0.4));
+  CHECK(makespan(run.timeline, "planned_makespan_seconds") == Catch::Approx(5 * 0.4));
   const CommandResult told = run_train({"--ranks", "2", "--costs", costs, "--dry-run"});
   CHECK(told.exit_code == 0);
   CHECK_THAT(told.out, ContainsSubstring("costs.json': makespan 2000.00 ms, bubble 20.0 %"));

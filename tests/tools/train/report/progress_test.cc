@@ -25,6 +25,9 @@ const StepLine kStep{.step = 3,
                      .slowest = "stage 2",
                      .eta_seconds = 95};
 
+/// Every line begins with it.
+const std::string kHead = R"({"stagecraft":"train","version":1,)";
+
 /// Holds what a progress of that form prints.
 struct Said {
   explicit Said(ProgressForm form) : progress(make_progress(form, output)) {}
@@ -49,12 +52,15 @@ TEST_CASE("a JSON run is one object per line with the keys in their order", "[to
       {.steps = 50, .loss = 2.5, .steps_per_second = 8.5, .tokens = 2000, .weights_sha256 = "ab"});
   CHECK(
       said.text() ==
-      R"({"event":"step","step":3,"loss":4.5,"tokens":2048,"seconds":0.5,"bubble":0.25,"learning_rate":0.01,"gradient_norm":2.0})"
-      "\n"
-      R"({"event":"verify","bit_equal":true,"max_abs_diff":0.0,"losses":50,"parameters":39,"buffers":2})"
-      "\n"
-      R"({"event":"done","steps":50,"loss":2.5,"tokens_per_second":17000.0,"weights_sha256":"ab"})"
-      "\n");
+      kHead +
+          R"("event":"step","step":3,"loss":4.5,"tokens":2048,"seconds":0.5,"bubble_fraction":0.25,"learning_rate":0.01,"gradient_norm":2.0})"
+          "\n" +
+          kHead +
+          R"("event":"verify","bit_equal":true,"max_abs_diff":0.0,"losses":50,"parameters":39,"buffers":2})"
+          "\n" +
+          kHead +
+          R"("event":"done","steps":50,"loss":2.5,"tokens_per_second":17000.0,"weights_sha256":"ab"})"
+          "\n");
 }
 
 TEST_CASE("a JSON verify that failed names the first difference", "[tools][progress]") {
@@ -83,10 +89,10 @@ TEST_CASE("a verify tells which buffers it left out", "[tools][progress]") {
 
 TEST_CASE("a report is text for people and one object for programs", "[tools][progress]") {
   const Said people(ProgressForm::Plain), programs(ProgressForm::JsonLines);
-  people.progress->report("the makespan\n", R"({"makespan":1})");
-  programs.progress->report("the makespan\n", R"({"makespan":1})");
+  people.progress->report("the makespan\n", {{"makespan", 1}});
+  programs.progress->report("the makespan\n", {{"makespan", 1}});
   CHECK(people.text() == "the makespan\n");
-  CHECK(programs.text() == "{\"makespan\":1}\n");
+  CHECK(programs.text() == kHead + "\"makespan\":1}\n");
 }
 
 TEST_CASE("a plain run prints a line per step", "[tools][progress]") {
@@ -128,12 +134,12 @@ TEST_CASE("a quiet run tells notes, a failed comparison and its end", "[tools][p
   Said said(ProgressForm::Plain);
   said.progress = make_quiet_progress(std::move(said.progress));
   said.progress->step(kStep);
-  said.progress->report("a table\n", "{}");
+  said.progress->report("a table\n", {});
   said.progress->text("a header\n");
   said.progress->saved(3, "file");
   said.progress->verified({.bit_equal = true, .good = true});
   CHECK(said.text().empty());
-  said.progress->note("note: other processors\n", "{}");
+  said.progress->note("note: other processors\n", {});
   said.progress->verified({.bit_equal = false, .good = false, .first_difference = "step 2"});
   said.progress->done({.steps = 50, .loss = 2.5, .steps_per_second = 8.5});
   CHECK(said.text() ==
@@ -142,9 +148,9 @@ TEST_CASE("a quiet run tells notes, a failed comparison and its end", "[tools][p
         "done: step 50, loss 2.5000, 8.5 steps/s\n");
   Said programs(ProgressForm::JsonLines);
   programs.progress = make_quiet_progress(std::move(programs.progress));
-  programs.progress->report("a table\n", "{}");
-  programs.progress->note("note: other processors\n", R"({"event":"other_processors"})");
-  CHECK(programs.text() == "{\"event\":\"other_processors\"}\n");
+  programs.progress->report("a table\n", {});
+  programs.progress->note("note: other processors\n", {{"event", "other_processors"}});
+  CHECK(programs.text() == kHead + "\"event\":\"other_processors\"}\n");
 }
 
 TEST_CASE("a run that is interrupted says by which signal", "[tools][progress]") {
@@ -152,7 +158,7 @@ TEST_CASE("a run that is interrupted says by which signal", "[tools][progress]")
   people.progress->interrupted(7, SIGTERM);
   programs.progress->interrupted(7, SIGHUP);
   CHECK(people.text() == "interrupted by SIGTERM after step 7\n");
-  CHECK(programs.text() == "{\"event\":\"interrupted\",\"step\":7,\"signal\":\"SIGHUP\"}\n");
+  CHECK(programs.text() == kHead + "\"event\":\"interrupted\",\"step\":7,\"signal\":\"SIGHUP\"}\n");
 }
 
 TEST_CASE("a file whose name is not UTF-8 is told all the same", "[tools][progress]") {

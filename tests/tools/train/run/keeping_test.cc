@@ -159,7 +159,7 @@ TEST_CASE("a complete run that is queued again ends well", "[tools][keeping]") {
   INFO(again.out << again.err);
   CHECK(again.exit_code == 0);
   CHECK(again.out == "nothing left to do: " + place + "/step-000000002.ckpt is at step 2 of 2\n");
-  CHECK_THAT(until("2", {"--json"}).out, ContainsSubstring("{\"event\":\"complete\",\"step\":2,"));
+  CHECK_THAT(until("2", {"--json"}).out, ContainsSubstring("\"event\":\"complete\",\"step\":2,"));
 
   // The run continues from where it says, for more steps.
   CHECK_THAT(until("3").out,

@@ -184,14 +184,14 @@ TEST_CASE("a json run says each step and the end, in the keys programs rely on",
                                                  "loss",
                                                  "tokens",
                                                  "seconds",
-                                                 "bubble",
+                                                 "bubble_fraction",
                                                  "learning_rate",
                                                  "gradient_norm"});
     CHECK(step.at("step") == i + 1);
     CHECK(step.at("tokens") == 2 * 4 * 16);
     CHECK(step.at("seconds").get<double>() > 0.0);
-    CHECK(step.at("bubble").get<double>() >= 0.0);
-    CHECK(step.at("bubble").get<double>() < 1.0);
+    CHECK(step.at("bubble_fraction").get<double>() >= 0.0);
+    CHECK(step.at("bubble_fraction").get<double>() < 1.0);
   }
   CHECK(keys_of(output.done) ==
         std::set<std::string>{"event", "steps", "loss", "tokens_per_second", "weights_sha256"});

@@ -46,6 +46,15 @@ TrainOutput train_json(const std::vector<std::string>& more) {
   return train_output(small_train(more));
 }
 
+nlohmann::json train_event(const std::string& line) {
+  CAPTURE(line);
+  REQUIRE(line.starts_with(R"({"stagecraft":"train","version":1,"event":)"));
+  nlohmann::json event = nlohmann::json::parse(line);
+  event.erase("stagecraft");
+  event.erase("version");
+  return event;
+}
+
 TrainOutput train_output(std::vector<std::string> words) {
   words.emplace_back("--json");
   const CommandResult result = run_where_it_can(words);
@@ -54,7 +63,7 @@ TrainOutput train_output(std::vector<std::string> words) {
   TrainOutput output;
   std::istringstream lines(result.out);
   for (std::string line; std::getline(lines, line);) {
-    const nlohmann::json object = nlohmann::json::parse(line);
+    const nlohmann::json object = train_event(line);
     const std::string event = object.at("event");
     if (event == "step") {
       output.steps.push_back(object);

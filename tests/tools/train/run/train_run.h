@@ -30,6 +30,10 @@ struct TrainOutput {
   [[nodiscard]] std::string sha256() const { return done.at("weights_sha256"); }
 };
 
+/// Returns the event of a line, without the two fields that every line begins with: it REQUIREs
+/// them.
+[[nodiscard]] nlohmann::json train_event(const std::string& line);
+
 /// Runs these words, the program first, with --json, where run_train would run them, and REQUIREs
 /// that they end with exit code 0.
 [[nodiscard]] TrainOutput train_output(std::vector<std::string> words);
