@@ -120,7 +120,7 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
                    command("credentials",
                            "make, renew and show the credentials of a cluster",
                            &credentials,
-                           "--members")},
+                           "--workers")},
       .notes =
           "\nExit status: 0 success; 1 the run failed, the checked thing is wrong, or memory does "
           "not suffice; 2 wrong usage, a file that cannot be used, or output that cannot be "

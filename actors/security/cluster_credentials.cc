@@ -54,7 +54,7 @@ void check_validity_time(seconds valid_for) {
 void check_request(const CredentialsRequest& request) {
   if (request.members < 1 || request.members > kMostMembers) {
     throw Error(Errc::UsageArgument,
-                fmt::format("expected credentials for 1 to {} workers, found {}; members can be "
+                fmt::format("expected credentials for 1 to {} workers, found {}; others can be "
                             "added later with stagecraft credentials renew --add",
                             kMostMembers,
                             request.members));
@@ -188,7 +188,7 @@ MemberIssuer::MemberIssuer(MemberIssuer&&) noexcept = default;
 MemberIssuer& MemberIssuer::operator=(MemberIssuer&&) noexcept = default;
 
 void MemberIssuer::issue(const std::string& member, std::chrono::seconds valid_for) const {
-  security::check_name("member", member);
+  security::check_name("process", member);
   security::check_validity_time(valid_for);
   security::issue_into(dir_, member, *authority_, valid_for, std::chrono::system_clock::now());
 }
@@ -197,7 +197,7 @@ void issue_member(const std::string& dir,
                   const std::string& member,
                   std::chrono::seconds valid_for,
                   std::chrono::system_clock::time_point starts) {
-  security::check_name("member", member);
+  security::check_name("process", member);
   security::check_validity_time(valid_for);
   security::issue_into(dir, member, security::load_authority(dir), valid_for, starts);
 }

@@ -41,7 +41,7 @@ Credentials load_worker_credentials(const std::string& dir) {
 Credentials load_driver_credentials(const std::string& cluster) {
   if (security::exists(cluster + "/" + security::kCertificateFile)) {
     throw Error(Errc::UsageFile,
-                fmt::format("'{}' is the folder of one member, and the driver expects the folder "
+                fmt::format("'{}' is the folder of one process, and the driver expects the folder "
                             "of the cluster, which has a folder {} in it; name that one",
                             cluster,
                             security::kDriverMember));

@@ -86,8 +86,10 @@ CredentialsReport report_cluster(const std::string& dir) {
   }
   std::ranges::sort(report.members, {}, &order_of);
   if (report.members.empty()) {
-    report.problems.push_back(fmt::format(
-        "'{}' contains no folder of a member; stagecraft credentials renew --add makes one", dir));
+    report.problems.push_back(
+        fmt::format("'{}' contains no folder of a driver or worker; stagecraft credentials renew "
+                    "--add makes one",
+                    dir));
   }
   return report;
 }
@@ -113,7 +115,7 @@ CredentialsReport inspect_credentials(const std::string& dir) {
   if (!any) {
     throw Error(Errc::UsageFile,
                 fmt::format("'{}' contains no credentials: expected the folder that stagecraft "
-                            "credentials make made, or the folder of a member in it; name one of "
+                            "credentials make made, or the folder of a process in it; name one of "
                             "these",
                             folder));
   }

@@ -122,7 +122,7 @@ void check_chain(const MemberFolder& member,
   if (!signed_by(certificate, authority)) {
     unusable(
         fmt::format("'{}' is foreign: the authority of '{}' (cluster '{}', SHA-256 {}) did not "
-                    "sign it; copy the member's whole folder from one cluster's credentials",
+                    "sign it; copy the whole folder of the process from one cluster's credentials",
                     path,
                     member.paths.authority,
                     member.authority->cluster,
@@ -207,7 +207,7 @@ MemberFolder examine_member(const std::string& named) {
     (void)find_folder(dir);
     if (is_cluster_folder(dir)) {
       unusable(
-          fmt::format("'{0}' is the folder of a whole cluster; name the folder of one member in "
+          fmt::format("'{0}' is the folder of a whole cluster; name the folder of one process in "
                       "it, such as '{0}/driver'",
                       dir));
     }

@@ -21,7 +21,7 @@ struct FreeBio {
 using Bio = std::unique_ptr<BIO, FreeBio>;
 
 constexpr std::string_view kAgain =
-    "copy the member's folder again from where it was made, or make another there with stagecraft "
+    "copy the folder again from where it was made, or make another there with stagecraft "
     "credentials renew";
 
 [[noreturn]] void unusable(const std::string& path, const std::string& found) {

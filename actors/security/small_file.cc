@@ -31,10 +31,10 @@ std::string reason_of(int error) {
     unusable_file(fmt::format("'{}' is a link to nothing; correct or remove it", path));
   }
   if (error == ENOENT) {
-    unusable_file(
-        fmt::format("'{}' is missing; a member needs ca.pem, certificate.pem and key.pem: copy its "
-                    "whole folder from where stagecraft credentials made it",
-                    path));
+    unusable_file(fmt::format(
+        "'{}' is missing; a process needs ca.pem, certificate.pem and key.pem: copy its "
+        "whole folder from where stagecraft credentials made it",
+        path));
   }
   unusable_file(
       fmt::format("'{}' cannot be read: {}; allow the user of this process to read it, and "
@@ -115,7 +115,7 @@ Folder find_folder(const std::string& path) {
   if (stat(path.c_str(), &found) != 0) {
     if (errno == ENOENT) {
       unusable_file(
-          fmt::format("there is no folder '{}'; name the folder of a member's credentials, or "
+          fmt::format("there is no folder '{}'; name the folder of a process's credentials, or "
                       "make a cluster's with stagecraft credentials make DIR",
                       path));
     }

@@ -72,7 +72,7 @@ constexpr std::array kFiles{
 
 [[noreturn]] void throw_no_member() {
   throw Error(Errc::UsageFile,
-              "expected a member's credentials on this descriptor, which a driver sends to a "
+              "expected a worker's credentials on this descriptor, which a driver sends to a "
               "worker on another host; found something else, or the driver has ended");
 }
 

@@ -32,7 +32,7 @@ const std::vector<RuleInfo>& table() {
       {{"V20", "V21", "V22", "V23"}, "a cell uses earlier columns only", check_columns},
       {{"V24", "V25", "V26"}, "one update for each stage, after its backwards", check_updates},
       {{"V27"}, "a stage takes its microbatches in order", check_microbatch_order},
-      {{"V28"}, "members of a group do not wait for each other", check_groups},
+      {{"V28"}, "tasks of a group do not wait for each other", check_groups},
       {{"V29"}, "the rows of a list run to their end", check_deadlock},
       {{"V30"}, "no row holds more than its budget", check_memory},
       {{"V08", "V24", "V25", "V26"}, "parameters are gathered and reduced in time", check_sharding},

@@ -136,7 +136,7 @@ void check_entries(const RuleInput& in, Violations& out) {
     if (entry.cell->is_group() && tasks.size() < 2) {
       Violation v = at("V03", entry, tasks.front());
       v.cause = "groups of one";
-      v.message = fmt::format("{}: the group '{}' has one member; a group joins two or more tasks",
+      v.message = fmt::format("{}: the group '{}' has one task; a group joins two or more tasks",
                               where(in, entry),
                               to_string(*entry.cell));
       out.push_back(std::move(v));

@@ -121,7 +121,7 @@ void check_pair(const RuleInput& in,
     Violation v = at("V28", entry, a);
     v.missing = to_string(b);
     v.cause = "twice";
-    v.message = fmt::format("{}: the group {} holds {} twice; its members must be different tasks",
+    v.message = fmt::format("{}: the group {} holds {} twice; its tasks must be different",
                             where(in, entry),
                             to_string(*entry.cell),
                             to_string(a));
@@ -141,7 +141,7 @@ void check_pair(const RuleInput& in,
                           path.front().stage.value,
                           letter(path.front().kind));
     v.message = fmt::format(
-        "{}: the members of {} must not wait for each other, but {} waits for {} ({}); give them "
+        "{}: the tasks of {} must not wait for each other, but {} waits for {} ({}); give them "
         "cells of their own",
         where(in, entry),
         to_string(*entry.cell),
@@ -160,13 +160,13 @@ void check_groups(const RuleInput& in, Violations& out) {
     const auto members = entry.cell->tasks();
     if (members.size() > kMostMembers) {
       Violation v = at("V28", entry, members.front());
-      v.cause = "too many members";
-      v.missing = fmt::format("{} members too many", members.size() - kMostMembers);
-      v.message = fmt::format(
-          "{}: the group has {} members, but at most {} can be issued together; split it",
-          where(in, entry),
-          members.size(),
-          kMostMembers);
+      v.cause = "too many tasks";
+      v.missing = fmt::format("{} tasks too many", members.size() - kMostMembers);
+      v.message =
+          fmt::format("{}: the group has {} tasks, but at most {} can be issued together; split it",
+                      where(in, entry),
+                      members.size(),
+                      kMostMembers);
       out.push_back(std::move(v));
       continue;
     }

@@ -23,7 +23,7 @@ TEST_CASE("actors on two hosts exchange tensors until one host is lost, which ea
   const TestHosts hosts(3);
   hosts.enter(0);
   const std::string credentials = hosts.folder() + "/cluster";
-  REQUIRE(run_command({STAGECRAFT_COMMAND, "credentials", "make", credentials, "--members", "3"})
+  REQUIRE(run_command({STAGECRAFT_COMMAND, "credentials", "make", credentials, "--workers", "3"})
               .exit_code == 0);
   SpawnOptions options{
       .credentials = credentials, .port = 7077, .heartbeat = 400ms, .silence = 2000ms};

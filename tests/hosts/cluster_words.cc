@@ -23,7 +23,7 @@ Joining::Joining(const TestHosts& hosts)
                                           "credentials",
                                           "make",
                                           credentials_,
-                                          "--members",
+                                          "--workers",
                                           std::to_string(hosts.size())});
   if (made.exit_code != 0) {
     throw std::runtime_error("no credentials: " + made.err);

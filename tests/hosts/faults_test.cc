@@ -50,7 +50,7 @@ struct Run {
 
   Run() {
     hosts.enter(0);
-    REQUIRE(run_command({STAGECRAFT_COMMAND, "credentials", "make", credentials, "--members", "4"})
+    REQUIRE(run_command({STAGECRAFT_COMMAND, "credentials", "make", credentials, "--workers", "4"})
                 .exit_code == 0);
   }
 
@@ -367,7 +367,7 @@ TEST_CASE("who has no certificate of the cluster does not come in from another h
   LaunchedRun run;
   const std::string other = run.hosts.folder() + "/other";
   REQUIRE(
-      run_command({STAGECRAFT_COMMAND, "credentials", "make", other, "--members", "1"}).exit_code ==
+      run_command({STAGECRAFT_COMMAND, "credentials", "make", other, "--workers", "1"}).exit_code ==
       0);
   run.check_unharmed([&] {
     const CommandResult stranger =

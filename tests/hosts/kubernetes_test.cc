@@ -98,7 +98,7 @@ TEST_CASE("a pod that is killed is named before the Job fails", "[hosts][pods][f
 TEST_CASE("a worker waits for the name of its driver no longer than it is told to", "[hosts]") {
   const TemporaryFolder folder;
   const std::string cluster = folder.path() + "/cluster";
-  REQUIRE(run_command({STAGECRAFT_COMMAND, "credentials", "make", cluster, "--members", "1"})
+  REQUIRE(run_command({STAGECRAFT_COMMAND, "credentials", "make", cluster, "--workers", "1"})
               .exit_code == 0);
   const CommandResult run = run_command({STAGECRAFT_COMMAND,
                                          "worker",

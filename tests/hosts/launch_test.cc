@@ -214,7 +214,7 @@ TEST_CASE("workers that are started by hand may come before their driver", "[hos
   skip_without_hosts();
   const TestHosts hosts(3);
   const std::string cluster = hosts.folder() + "/cluster";
-  REQUIRE(run_command({STAGECRAFT_COMMAND, "credentials", "make", cluster, "--members", "2"})
+  REQUIRE(run_command({STAGECRAFT_COMMAND, "credentials", "make", cluster, "--workers", "2"})
               .exit_code == 0);
   std::vector<std::unique_ptr<RunningCommand>> workers;
   for (const int host : {1, 2}) {

@@ -99,7 +99,7 @@ void Pods::make_secrets() const {
   const json& projected = pod_.at("volumes").at(0).at("projected");
   const json& sources = projected.at("sources");
   const CommandResult made = run_command(
-      {command_, "credentials", "make", cluster, "--members", std::to_string(sources.size() - 1)});
+      {command_, "credentials", "make", cluster, "--workers", std::to_string(sources.size() - 1)});
   if (made.exit_code != 0) {
     throw std::runtime_error("no credentials: " + made.err);
   }

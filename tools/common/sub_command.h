@@ -14,7 +14,7 @@ namespace stagecraft::tools {
 
 struct SubCommand {
   std::string_view name;
-  std::string_view arguments;  ///< as shown in the help: "DIR MEMBER"
+  std::string_view arguments;  ///< as shown in the help: "DIR NAME"
   std::string_view about;
   /// Runs with the arguments after the name. Errors: Error, which main prints as one message.
   std::function<ExitCode(const std::vector<std::string>& words, Console& console)> run;

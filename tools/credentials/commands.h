@@ -17,9 +17,9 @@ namespace stagecraft::tools {
 /// `make DIR`: makes the credentials of a new cluster.
 [[nodiscard]] ExitCode make_cluster_credentials(const std::vector<std::string>& words,
                                                 Console& console);
-/// `renew DIR MEMBER`: makes a new certificate for a member, or with `--add` another member.
+/// `renew DIR NAME`: makes a new certificate for a process, or with `--add` new credentials.
 [[nodiscard]] ExitCode renew_credentials(const std::vector<std::string>& words, Console& console);
-/// `show DIR`: shows the members, the ends of their certificates, and all faults.
+/// `show DIR`: shows the processes, the ends of their certificates, and all faults.
 [[nodiscard]] ExitCode show_credentials(const std::vector<std::string>& words, Console& console);
 
 }  // namespace stagecraft::tools

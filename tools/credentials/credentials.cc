@@ -13,20 +13,22 @@ ExitCode credentials(const std::vector<std::string>& arguments, Console& console
           "each other.",
       .commands = {{"make",
                     "DIR",
-                    "make an authority, and a certificate and a key for each member",
+                    "make an authority, and a certificate and a key for each process",
                     &make_cluster_credentials},
                    {"renew",
-                    "DIR MEMBER",
-                    "renew the certificate of a member, or add a member",
+                    "DIR NAME",
+                    "renew the certificate of a process, or add a process",
                     &renew_credentials},
                    {"show",
                     "DIR",
-                    "show the members, the ends of their certificates, and all faults",
+                    "show the processes, the ends of their certificates, and all faults",
                     &show_credentials}},
       .notes =
-          "\nDIR is the folder of a cluster. Its sub-folders driver, worker-0, worker-1 ... are "
-          "complete credentials: copy each to its host and name it there. Keep ca-key.pem in its "
-          "place. Every member may act in the whole cluster (docs/security.md).\n"
+          "\nDIR is the folder of a cluster. It has a folder for each process, driver, worker-0, "
+          "worker-1 "
+          "..., with complete credentials: copy each to its host and name it there. Keep "
+          "ca-key.pem "
+          "in its place. Every process may act in the whole cluster (docs/security.md).\n"
           "\nExit status: 0 success; 1 `show` found credentials that are expired, foreign, damaged "
           "or too open; 2 wrong usage, or a folder that cannot be read, exists already or cannot "
           "be written.\n"

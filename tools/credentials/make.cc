@@ -14,7 +14,7 @@ namespace {
 
 struct MakeOptions {
   std::string dir;
-  int members = 8;
+  int workers = 8;
   int days = 7;
   std::string cluster;
 };
@@ -23,7 +23,7 @@ void add_options(CLI::App& app, MakeOptions& o) {
   app.add_option("DIR", o.dir, "folder to make; it must not exist yet")
       ->required()
       ->type_name("DIR");
-  app.add_option("--members", o.members, "number of workers, without the driver [8]")
+  app.add_option("--workers", o.workers, "number of workers, without the driver [8]")
       ->check(whole_number(1, 65536))
       ->type_name("N");
   app.add_option("--valid-days", o.days, "days for which the certificates are valid [7]")
@@ -55,14 +55,14 @@ ExitCode make_cluster_credentials(const std::vector<std::string>& words, Console
       "and a key for the driver and for each worker.",
       "stagecraft credentials make");
   app.option_defaults()->always_capture_default(false);
-  app.footer("Example: stagecraft credentials make cluster --members 4 --valid-days 2");
+  app.footer("Example: stagecraft credentials make cluster --workers 4 --valid-days 2");
   add_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
   make_credentials(options.dir,
-                   {.members = options.members,
+                   {.members = options.workers,
                     .valid_for = std::chrono::hours(24 * options.days),
                     .cluster = options.cluster});
   write_output("", made_text(options.dir), console);

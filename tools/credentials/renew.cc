@@ -33,13 +33,13 @@ void add_renew_options(CLI::App& app, RenewOptions& o) {
   app.add_option("DIR", o.dir, "folder of the cluster, with ca-key.pem")
       ->required()
       ->type_name("DIR");
-  app.add_option("MEMBER", o.member, "driver, worker-0, worker-1 ...")
+  app.add_option("NAME", o.member, "name of the process: driver, worker-0, worker-1 ...")
       ->required()
-      ->type_name("MEMBER");
+      ->type_name("NAME");
   app.add_option("--valid-days", o.days, "days for which the certificate is valid [7]")
       ->check(whole_number(1, 36500))
       ->type_name("DAYS");
-  app.add_flag("--add", o.add, "add a member that does not exist yet");
+  app.add_flag("--add", o.add, "add a process that has no credentials yet");
 }
 
 const MemberReport* find_member(const CredentialsReport& report, const std::string& name) {
@@ -47,13 +47,13 @@ const MemberReport* find_member(const CredentialsReport& report, const std::stri
   return found == report.members.end() ? nullptr : &*found;
 }
 
-/// Requires --add for a new member and none for an existing one, so that a typo makes no member.
+/// Requires --add for a new name and none for an existing one, so that a typo makes nothing.
 void check_member(const RenewOptions& o) {
   const CredentialsReport report = security::inspect_credentials(o.dir);
   const bool is_there = find_member(report, o.member) != nullptr;
   if (is_there && o.add) {
     wrong_usage(kRenewCommand,
-                fmt::format("'{}' has a member '{}' already; leave out --add to renew its "
+                fmt::format("'{}' has credentials of '{}' already; leave out --add to renew its "
                             "certificate",
                             o.dir,
                             o.member));
@@ -64,7 +64,7 @@ void check_member(const RenewOptions& o) {
       names.push_back(member.name);
     }
     wrong_usage(kRenewCommand,
-                fmt::format("'{}' has no member '{}'; {}--add makes one",
+                fmt::format("'{}' has no credentials of '{}'; {}--add makes them",
                             o.dir,
                             o.member,
                             did_you_mean(o.member, names)));
@@ -86,8 +86,9 @@ std::string renewed_text(const RenewOptions& o) {
 ExitCode renew_credentials(const std::vector<std::string>& words, Console& console) {
   RenewOptions options;
   CLI::App app(
-      "Makes a new certificate for a member whose old one has expired or will expire soon. The key "
-      "stays the same; for a new key, remove the member's folder and add the member again (--add).",
+      "Makes a new certificate for a process whose old one has expired or will expire soon. The "
+      "key stays the same; for a new key, remove the folder of the process and add it again "
+      "(--add).",
       kRenewCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer("Example: stagecraft credentials renew cluster worker-3");

@@ -38,7 +38,7 @@ std::variant<DoctorRequest, DoctorHelp> parse_doctor_options(
       ->type_name("NAME|ADDRESS");
   app.add_option("--credentials",
                  request.credentials,
-                 "folder of a cluster or of a member: check these credentials")
+                 "folder of a cluster or of one process: check these credentials")
       ->type_name("DIR");
   app.add_flag("--json", request.json, "print one JSON object");
   app.add_flag("--answer", request.answer, "answer a doctor on another host");

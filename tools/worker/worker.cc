@@ -37,7 +37,7 @@ constexpr std::array kWorkerOptions{
         "--join", "HOST:PORT", "address at which the driver listens; [ADDRESS]:PORT for IPv6"},
     WorkerOption{"--credentials",
                  "DIR",
-                 "folder of this member, from those that `stagecraft credentials make` wrote"},
+                 "folder of this worker, from those that `stagecraft credentials make` wrote"},
     WorkerOption{"--place", "N", "number of the worker to become [any missing one]"},
     WorkerOption{"--incarnation", "N", "number of replacements of that worker [any]"},
     WorkerOption{"--bind",

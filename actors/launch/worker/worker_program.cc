@@ -181,7 +181,7 @@ WorkerProcessOptions parse_worker_arguments(const std::vector<std::string>& argu
   if (options.host.empty() || options.credentials.empty()) {
     throw Error(Errc::UsageArgument,
                 "a worker needs --join HOST:PORT, where its driver listens, and --credentials DIR, "
-                "a member's folder of those that `stagecraft credentials make` has made");
+                "the worker's folder of those that `stagecraft credentials make` has made");
   }
   check_heartbeat(options.heartbeat);
   return options;

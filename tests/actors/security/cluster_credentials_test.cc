@@ -270,7 +270,7 @@ TEST_CASE("requests out of range are refused", "[security]") {
   make_credentials(dir, {.members = 1, .cluster = std::string(64, 'x'), .durable = false});
   for (const std::string name : {"", ".", "..", "../driver", "worker-0/", "worker 1"}) {
     CHECK_THAT(issue_refusal(dir, name, Errc::UsageArgument),
-               ContainsSubstring("name of a member"));
+               ContainsSubstring("name of a process"));
   }
 }
 

@@ -365,7 +365,7 @@ TEST_CASE("a worker refuses the driver's folder, and a driver that of a member",
              ContainsSubstring("the driver's certificate"));
   for (const std::string& dir : {driver, place.worker, place.worker + "/"}) {
     CHECK_THAT(refused(load_driver_credentials, dir),
-               ContainsSubstring("'" + dir + "' is the folder of one member") &&
+               ContainsSubstring("'" + dir + "' is the folder of one process") &&
                    ContainsSubstring("the folder of the cluster"));
   }
   fs::rename(driver, place.folder.path() + "/driver");

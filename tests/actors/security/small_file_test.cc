@@ -53,7 +53,7 @@ TEST_CASE("a file has at most 64 KiB", "[security][files]") {
 TEST_CASE("what is no file is named, and never opened", "[security][files][bad-input]") {
   const tests::TemporaryFolder folder;
   const std::string base = folder.path();
-  CHECK_THAT(file_fault(base + "/absent"), ContainsSubstring("is missing; a member needs ca.pem"));
+  CHECK_THAT(file_fault(base + "/absent"), ContainsSubstring("is missing; a process needs ca.pem"));
   fs::create_symlink(base + "/absent", base + "/dangling");
   CHECK_THAT(file_fault(base + "/dangling"), ContainsSubstring("is a link to nothing"));
   CHECK_THAT(file_fault(base), ContainsSubstring("found a folder"));

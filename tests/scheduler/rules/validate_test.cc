@@ -472,7 +472,7 @@ TEST_CASE("a group of very many members is refused, not searched", "[scheduler][
   }
   const auto found = check(Schedule{{Cell(members)}}, {.forward_only = true});
   REQUIRE(codes(found) == Rules{"V28"});
-  CHECK_THAT(found[0].message, ContainsSubstring("100000 members"));
+  CHECK_THAT(found[0].message, ContainsSubstring("100000 tasks"));
 }
 
 TEST_CASE("evaluation runs forwards alone", "[scheduler][validate]") {
