@@ -51,18 +51,17 @@ std::string end_text(const WaitGraph& waits, const std::vector<Rank>& chain) {
   const UnfinishedRank* unfinished = waits.find(end);
   if (unfinished == nullptr) {
     return end == kDriver ? driver_text(waits, chain[chain.size() - 2])
-                          : "has answered and is in none of its instructions";
+                          : "has answered and has no task left";
   }
   const Instruction* in = waits.instruction(end);
   if (unfinished->silent_for) {
-    return fmt::format(
-        "is silent: its agent has not answered for {:.1f} s{}",
-        *unfinished->silent_for,
-        in == nullptr ? "" : fmt::format(" and was last in \"{}\"", waits.instruction_name(end)));
+    return fmt::format("is silent: its agent has not answered for {:.1f} s{}",
+                       *unfinished->silent_for,
+                       in == nullptr ? "" : fmt::format(" and was last in {}", waits.work(end)));
   }
-  return in == nullptr ? "is in none of its instructions"
-                       : fmt::format("has been in \"{}\" for {:.1f} s and waits for nobody",
-                                     waits.instruction_name(end),
+  return in == nullptr ? "is between two tasks"
+                       : fmt::format("has been in {} for {:.1f} s and waits for nobody",
+                                     waits.work(end),
                                      waits.seconds_in_instruction(end));
 }
 
@@ -117,7 +116,7 @@ ErrorContext place_at(const WaitGraph& waits, const Plan& plan, Rank rank) {
   if (const Instruction* instruction = waits.instruction(rank)) {
     const RankPlan& of_rank = plan.ranks[rank.index()];
     place = place_of(plan.tables, of_rank, *instruction);
-    place.task = waits.instruction_name(rank);
+    place.task = waits.work(rank);
   }
   place.rank = rank;
   return place;

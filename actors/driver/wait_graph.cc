@@ -1,6 +1,7 @@
 #include "stagecraft/actors/driver/wait_graph.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -135,8 +136,46 @@ const Instruction* WaitGraph::instruction(Rank rank) const {
   return position < list.size() ? &list[position] : nullptr;
 }
 
-std::string WaitGraph::instruction_name(Rank rank) const {
-  return short_name(plan_->ranks[rank.index()], *instruction(rank));
+std::string WaitGraph::collective_text(const Instruction& collective) const {
+  const auto& groups = plan_->tables.groups;
+  const auto group = static_cast<std::size_t>(collective.group);
+  if (group >= groups.size()) {
+    return "a sum of gradients";
+  }
+  const std::string_view what = is_exchange(collective)                      ? "exchange of samples"
+                                : gathers_weights(plan_->tables, collective) ? "gather of weights"
+                                                                             : "sum";
+  return fmt::format(
+      "the {} of group {} ({})", what, group, to_string(plan_->tables, groups[group]));
+}
+
+std::string WaitGraph::work(Rank rank) const {
+  const Instruction& in = *instruction(rank);
+  const std::string task = to_string(in.task);
+  switch (in.op) {
+    case Op::Run:
+      return task;
+    case Op::Send:
+      return fmt::format("the send of {} to {}", task, peer_name(peer_of(rank, in)));
+    case Op::Recv:
+      return fmt::format("the receive of what {} reads", task);
+    case Op::Start:
+    case Op::Finish:
+      return collective_text(in);
+    case Op::Free:
+      return "the release of a tensor";
+    case Op::Accumulate:
+      return fmt::format("the addition of the gradients of {}", task);
+    case Op::Vote:
+      return "the vote";
+    case Op::Update:
+      return fmt::format("the update of stage {}", in.task.stage.value);
+    case Op::Regroup:
+      return fmt::format("the regrouping of rows for {}", task);
+    case Op::Release:
+      return "the release of gathered weights";
+  }
+  return task;
 }
 
 Rank WaitGraph::peer_of(Rank rank, const Instruction& transfer) const {

@@ -57,9 +57,9 @@ class WaitGraph {
 
   /// Returns the rank's instruction when its agent reported; null between instructions.
   [[nodiscard]] const Instruction* instruction(Rank rank) const;
-  /// Returns the name of instruction(), without the places of its values: "i0 run 2F3".
+  /// Returns what instruction() does, in the words of schedules: "2F3", "the vote".
   /// Requires: instruction(rank).
-  [[nodiscard]] std::string instruction_name(Rank rank) const;
+  [[nodiscard]] std::string work(Rank rank) const;
   /// Returns the last task that the rank is known to have begun, by its own report and by the
   /// values that unfinished peers have received from it (WG-2).
   [[nodiscard]] std::optional<Task> last_begun(Rank rank) const;
@@ -69,6 +69,7 @@ class WaitGraph {
 
   [[nodiscard]] std::vector<Rank> reach(Rank rank, Ways& from) const;
   [[nodiscard]] std::string wait_text(Rank rank) const;
+  [[nodiscard]] std::string collective_text(const Instruction& collective) const;
   [[nodiscard]] Rank peer_of(Rank rank, const Instruction& transfer) const;
   [[nodiscard]] const Instruction* sender_of(Rank receiver, const Instruction& receive) const;
   [[nodiscard]] std::int64_t last_sent(Rank rank) const;

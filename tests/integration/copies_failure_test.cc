@@ -70,7 +70,7 @@ TEST_CASE("a copy that hangs before its sum is named, with the sum in which othe
   CHECK(error.code() == Errc::ClusterTimeout);
   CHECK(error.context().rank == Rank(0));
   CHECK_THAT(error.message(),
-             ContainsSubstring("rank 0 has been in \"i12 start all-reduce of group 0") &&
+             ContainsSubstring("rank 0 has been in the sum of group 0 (stage 0) for ") &&
                  ContainsSubstring("rank 2 waits in the sum of group 0 (stage 0) for the gradients "
                                    "of rank 0") &&
                  ContainsSubstring("find out what holds rank 0 up"));

@@ -118,6 +118,26 @@ TEST_CASE("WG-2: of an overlap group only the task that was seen has begun", "[a
   CHECK(seen_at(3) == "2F3");
 }
 
+TEST_CASE("what a rank does is told in the words of schedules", "[actors][driver]") {
+  const Plan plan = plan_of_lists({{run(CellKind::Forward, 0),
+                                    transfer(Op::Send, 0, 1, CellKind::Forward, 0),
+                                    transfer(Op::Recv, 1, 1, CellKind::Backward, 0),
+                                    {.op = Op::Accumulate, .task = run(CellKind::Backward, 0).task},
+                                    {.op = Op::Vote},
+                                    {.op = Op::Update, .task = run(CellKind::Backward, 0).task}},
+                                   {}});
+  const auto told = [&](int instruction) {
+    const std::vector<UnfinishedRank> ranks{reported(0, instruction)};
+    return WaitGraph(ranks, plan).work(Rank(0));
+  };
+  CHECK(told(0) == "0F3");
+  CHECK(told(1) == "the send of 0F3 to rank 1");
+  CHECK(told(2) == "the receive of what 0B3 reads");
+  CHECK(told(3) == "the addition of the gradients of 0B3");
+  CHECK(told(4) == "the vote");
+  CHECK(told(5) == "the update of stage 0");
+}
+
 TEST_CASE("a report about an instruction that the plan does not have tells nothing",
           "[actors][driver][bad-input]") {
   const Plan plan = wait_plan();
