@@ -27,6 +27,8 @@
 #include "stagecraft/compiler/cut/cut_file.h"
 #include "stagecraft/compiler/cut/planned_cut.h"
 #include "stagecraft/compiler/data/microbatch_files.h"
+#include "stagecraft/compiler/data/open_data.h"
+#include "stagecraft/compiler/data/shard_folder.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/module/batch.h"

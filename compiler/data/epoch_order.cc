@@ -5,9 +5,7 @@
 
 namespace stagecraft {
 
-std::int64_t EpochOrder::of(std::int64_t number) {
-  const std::int64_t epoch = number / count_;
-  const std::int64_t place = number % count_;
+std::int64_t EpochOrder::of(std::int64_t epoch, std::int64_t place) {
   if (epoch == 0 && first_ == First::AsStored) {
     return place;
   }

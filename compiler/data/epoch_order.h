@@ -25,7 +25,11 @@ class EpochOrder {
   [[nodiscard]] std::int64_t count() const { return count_; }
 
   /// Returns the item at place `number` of the run; both count from 0.
-  [[nodiscard]] std::int64_t of(std::int64_t number);
+  [[nodiscard]] std::int64_t of(std::int64_t number) {
+    return of(number / count_, number % count_);
+  }
+  /// Returns the item at a place of an epoch. Requires: a place below count().
+  [[nodiscard]] std::int64_t of(std::int64_t epoch, std::int64_t place);
 
  private:
   std::uint64_t seed_;

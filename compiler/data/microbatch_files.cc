@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -13,12 +12,11 @@
 #include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/data/folder_names.h"
 #include "stagecraft/compiler/tensor_files/npy.h"
 
 namespace stagecraft {
 namespace {
-
-namespace fs = std::filesystem;
 
 using Place = std::tuple<int, int, int>;  ///< step, microbatch, argument
 
@@ -50,22 +48,16 @@ std::optional<Place> place_of(std::string_view name) {
 
 std::set<Place> places_in(const std::string& folder) {
   std::set<Place> places;
-  std::error_code failure;
-  for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end;
-       entry.increment(failure)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : names_in_folder(folder)) {
     const auto place = place_of(name);
     if (place && name_of(*place) == name) {
       places.insert(*place);
-    } else if (name.starts_with("step") && name.ends_with(".npy")) {
+    } else if (MicrobatchFiles::may_name(name)) {
       refuse(
-          entry->path().string(),
+          folder + "/" + name,
           "expected a name like step0_mb0_arg0.npy, without leading zeros, among the data; rename "
           "it, or put it elsewhere");
     }
-  }
-  if (failure) {
-    refuse(folder, fmt::format("expected a folder of data; {}", failure.message()));
   }
   if (places.empty()) {
     refuse(
@@ -84,6 +76,10 @@ std::string file_of(const std::string& folder,
 }
 
 }  // namespace
+
+bool MicrobatchFiles::may_name(const std::string& name) {
+  return name.starts_with("step") && name.ends_with(".npy");
+}
 
 MicrobatchFiles::MicrobatchFiles(std::string folder, std::uint64_t seed)
     : folder_(std::move(folder)), order_(seed, 1) {

@@ -25,6 +25,9 @@ class MicrobatchFiles final : public ModelData {
   ///         first file that is missing or breaks DF-1; those of read_npy_header.
   explicit MicrobatchFiles(std::string folder, std::uint64_t seed = 0);
 
+  /// Returns whether the class takes a file of this name for one of its own, or refuses it.
+  [[nodiscard]] static bool may_name(const std::string& name);
+
   [[nodiscard]] const std::string& folder() const override { return folder_; }
   [[nodiscard]] std::int64_t steps() const override { return order_.count(); }
   [[nodiscard]] int microbatches() const override { return microbatches_; }

@@ -1,6 +1,7 @@
 /// ModelData is the training data of a model from a file, read from a folder step by step.
 ///
-/// Each kind of folder has its class (microbatch_files.h). A step is a step of the run, counted from
+/// Each kind of folder has its class (microbatch_files.h, shard_folder.h), and open_data() chooses
+/// it. A step is a step of the run, counted from
 /// 0: an epoch has steps() of them, and the data come again in the next one, in the order that the
 /// class says.
 /// MD-1: what a step gets depends on the folder, the seed and the step alone, so that a resumed
@@ -10,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,9 @@ class ModelData {
   virtual ~ModelData() = default;
 
   [[nodiscard]] virtual const std::string& folder() const = 0;
+  /// Returns the samples of an epoch, of which the request made microbatches; nothing if the folder
+  /// has whole microbatches.
+  [[nodiscard]] virtual std::optional<std::int64_t> samples() const { return std::nullopt; }
   /// Returns the steps of an epoch, at least one.
   [[nodiscard]] virtual std::int64_t steps() const = 0;
   /// Returns the microbatches of a step.
@@ -43,7 +48,7 @@ class ModelData {
   [[nodiscard]] virtual std::vector<at::Tensor> microbatch(std::int64_t step,
                                                            int microbatch) const = 0;
 
-  /// Returns the file that has the argument, for messages.
+  /// Returns the file that has the argument, of the first sample, for messages.
   [[nodiscard]] virtual std::string where(std::int64_t step,
                                           int microbatch,
                                           std::size_t argument) const = 0;

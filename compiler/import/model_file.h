@@ -13,8 +13,7 @@
 #include <string>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
+#include "stagecraft/compiler/data/model_tensor.h"
 #include "stagecraft/compiler/import/archive/unsupported.h"
 #include "stagecraft/compiler/module/named_tensor.h"
 #include "stagecraft/compiler/module/workload.h"
@@ -28,14 +27,6 @@ enum class ModelMode : std::uint8_t {
   Training,
   Evaluation,  ///< dropout is off and batch_norm keeps its statistics, also while training here
   Either,      ///< no operator depends on the mode
-};
-
-/// ModelTensor is a tensor that the model takes or returns.
-struct ModelTensor {
-  std::string name;
-  bool known = false;  ///< whether the file contains its type and shape; a TorchScript one does not
-  at::ScalarType dtype = at::kFloat;
-  std::vector<std::int64_t> sizes;  ///< -1 for a size that may differ
 };
 
 struct ModelFile {

@@ -197,6 +197,7 @@ NpyHeader read_header(TensorFile& file) {
                             fmt::join(header.sizes, ", ")),
                 fmt::format("{}", file.left()));
   }
+  header.begin = file.size() - file.left();
   return header;
 }
 

@@ -20,6 +20,7 @@ struct NpyHeader {
   at::ScalarType dtype = at::kFloat;
   std::vector<std::int64_t> sizes;
   bool columns_first = false;  ///< "fortran_order"
+  std::uint64_t begin = 0;     ///< of the numbers in the file, in bytes
 };
 
 /// Reads the header without the tensor.

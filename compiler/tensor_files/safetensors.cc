@@ -38,13 +38,6 @@ constexpr std::array<std::pair<std::string_view, at::ScalarType>, 11> kSafetenso
      {"BOOL", at::kBool},
      {"C64", at::kComplexFloat}}};
 
-struct Entry {
-  std::string name;
-  at::ScalarType dtype = at::kFloat;
-  std::vector<std::int64_t> sizes;
-  std::uint64_t begin = 0, end = 0;
-};
-
 /// HeaderCheck checks names and depths while the header is read, before any value is kept.
 class HeaderCheck : public nlohmann::json_sax<Json> {
  public:
@@ -118,8 +111,8 @@ std::vector<std::uint64_t> numbers(const Json& tensor, const char* key) {
   return found->get<std::vector<std::uint64_t>>();
 }
 
-Entry entry_of(const TensorFile& file, const std::string& name, const Json& tensor) {
-  Entry entry{.name = name};
+SafetensorsEntry entry_of(const TensorFile& file, const std::string& name, const Json& tensor) {
+  SafetensorsEntry entry{.name = name};
   const auto dtype = tensor.is_object() ? tensor.find("dtype") : tensor.end();
   if (!tensor.is_object() || dtype == tensor.end() || !dtype->is_string() || tensor.size() != 3) {
     file.refuse(fmt::format("dtype, shape and data_offsets of \"{}\"", name), tensor.dump());
@@ -151,10 +144,12 @@ Entry entry_of(const TensorFile& file, const std::string& name, const Json& tens
 }
 
 /// Keeps SA-1 and TB-1. Returns the entries in the order of their bytes.
-std::vector<Entry> judged(const TensorFile& file, std::vector<Entry> entries) {
-  std::ranges::sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
+std::vector<SafetensorsEntry> judged(const TensorFile& file,
+                                     std::vector<SafetensorsEntry> entries) {
+  std::ranges::sort(
+      entries, {}, [](const SafetensorsEntry& e) { return std::pair(e.begin, e.end); });
   std::uint64_t at = 0;
-  for (const Entry& e : entries) {
+  for (const SafetensorsEntry& e : entries) {
     const std::uint64_t needed = file.bytes_of(e.dtype, e.sizes);
     if (e.begin > e.end || e.end > file.left() || e.end - e.begin != needed) {
       file.refuse(
@@ -179,10 +174,8 @@ std::vector<Entry> judged(const TensorFile& file, std::vector<Entry> entries) {
   return entries;
 }
 
-}  // namespace
-
-std::vector<NamedTensor> read_safetensors(const std::string& path) {
-  TensorFile file(path);
+/// Reads the header and leaves the file where the numbers begin.
+std::vector<SafetensorsEntry> read_entries(TensorFile& file) {
   std::uint64_t length = 0;
   if (file.left() < sizeof length) {
     file.refuse("a .safetensors file", fmt::format("{} bytes", file.left()));
@@ -192,14 +185,32 @@ std::vector<NamedTensor> read_safetensors(const std::string& path) {
     file.refuse("a header inside the file and of at most 100 MB", fmt::format("{} bytes", length));
   }
   const Json header = parsed(file, file.text(length));
-  std::vector<Entry> entries;
+  std::vector<SafetensorsEntry> entries;
   for (const auto& [name, tensor] : header.items()) {
     if (name != kMetadata) {
       entries.push_back(entry_of(file, name, tensor));
     }
   }
+  entries = judged(file, std::move(entries));
+  const std::uint64_t front = file.size() - file.left();
+  for (SafetensorsEntry& e : entries) {
+    e.begin += front;
+    e.end += front;
+  }
+  return entries;
+}
+
+}  // namespace
+
+std::vector<SafetensorsEntry> read_safetensors_header(const std::string& path) {
+  TensorFile file(path);
+  return read_entries(file);
+}
+
+std::vector<NamedTensor> read_safetensors(const std::string& path) {
+  TensorFile file(path);
   std::vector<NamedTensor> tensors;
-  for (const Entry& e : judged(file, std::move(entries))) {
+  for (const SafetensorsEntry& e : read_entries(file)) {
     tensors.push_back({e.name, file.tensor(e.dtype, e.sizes)});
   }
   std::ranges::sort(tensors, {}, &NamedTensor::name);

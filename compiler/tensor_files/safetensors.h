@@ -7,12 +7,27 @@
 /// Source: github.com/huggingface/safetensors, README, "Format".
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include <c10/core/ScalarType.h>
 
 #include "stagecraft/compiler/module/named_tensor.h"
 
 namespace stagecraft {
+
+/// SafetensorsEntry is the place of a tensor in the file.
+struct SafetensorsEntry {
+  std::string name;
+  at::ScalarType dtype = at::kFloat;
+  std::vector<std::int64_t> sizes;
+  std::uint64_t begin = 0, end = 0;  ///< of its numbers in the file, in bytes
+};
+
+/// Reads the header without the tensors; they come in the order of their bytes.
+/// Errors: as read_safetensors.
+[[nodiscard]] std::vector<SafetensorsEntry> read_safetensors_header(const std::string& path);
 
 /// Returns the tensors in the order of their names.
 /// Errors: UsageFile, naming the file and the tensor, with the expected and the found value: a file

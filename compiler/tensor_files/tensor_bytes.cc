@@ -45,6 +45,13 @@ void TensorFile::read(void* to, std::uint64_t bytes) {
   at_ += bytes;
 }
 
+void TensorFile::read_at(std::uint64_t at, void* to, std::uint64_t bytes) {
+  in_.clear();
+  in_.seekg(static_cast<std::streamoff>(at));
+  at_ = at;
+  read(to, bytes);
+}
+
 std::string TensorFile::text(std::uint64_t bytes) {
   std::string text(bytes, '\0');
   read(text.data(), bytes);

@@ -15,7 +15,7 @@
 
 namespace stagecraft {
 
-/// TensorFile is a file that is read from its beginning to its end.
+/// TensorFile is a file that is read from its beginning to its end, or at places.
 class TensorFile {
  public:
   /// Opens the file. Errors: UsageFile for a file that does not exist, may not be opened or is not
@@ -28,6 +28,10 @@ class TensorFile {
   /// Reads the next bytes. Requires: so many are left. Errors: UsageFile if reading fails.
   void read(void* to, std::uint64_t bytes);
   [[nodiscard]] std::string text(std::uint64_t bytes);
+
+  /// Reads the bytes from `at` on, and goes on behind them. Errors: UsageFile for a file that has
+  /// become shorter.
+  void read_at(std::uint64_t at, void* to, std::uint64_t bytes);
 
   /// Reads the next bytes as a tensor with default strides. Requires: as read.
   [[nodiscard]] at::Tensor tensor(at::ScalarType dtype, const std::vector<std::int64_t>& sizes);

@@ -1,6 +1,8 @@
 #include "stagecraft/tools/import/import.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -10,7 +12,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/cut/cut_file.h"
-#include "stagecraft/compiler/data/microbatch_files.h"
+#include "stagecraft/compiler/data/open_data.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/import/exported/exported_program.h"
 #include "stagecraft/compiler/import/load_model.h"
@@ -27,6 +29,7 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr const char* kImportCommand = "stagecraft import";
+constexpr std::int64_t kImportedSamples = 4;  // of a microbatch, if neither model nor data say it
 
 struct ImportOptions {
   std::string model;
@@ -102,9 +105,12 @@ Example example_for(ModelFile& model, const ImportOptions& options) {
   if (!options.inputs) {
     return zeros_for(model);
   }
-  const MicrobatchFiles data(*options.inputs);
-  describe_inputs(model, data);
-  return {data.batch(0), data.microbatches()};
+  const std::unique_ptr<ModelData> data = open_data(
+      *options.inputs,
+      {.inputs = model.inputs,
+       .microbatch_size = stated_microbatch_size(model.inputs).value_or(kImportedSamples)});
+  describe_inputs(model, *data);
+  return {data->batch(0), data->microbatches()};
 }
 
 Cut cut_for(const ImportOptions& options) {

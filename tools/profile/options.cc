@@ -21,7 +21,6 @@ constexpr const char* kProfileFooter =
     "be used.";
 
 constexpr int kMostThreads = 1024;  // more than any machine has processors
-constexpr int kUsualSamples = 4;    // of a microbatch
 
 void add_all(CLI::App& app, ProfileRequest& r) {
   add_model_options(app, r.work.model, r.work.data);

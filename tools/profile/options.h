@@ -14,9 +14,11 @@
 
 namespace stagecraft::tools {
 
+inline constexpr int kUsualSamples = 4;  ///< of a microbatch
+
 struct ProfileRequest {
   WorkRequest work;
-  std::vector<int> sizes;  ///< samples; empty: those of the data
+  std::vector<int> sizes;  ///< samples; empty: those of the data or 4
   Precision precision = Precision::Float32;
   std::int64_t threads = 1;  ///< inside one operator
   RankHomes ranks = RankHomes::Threads;

@@ -31,11 +31,17 @@ void check_place(const std::optional<std::string>& output) {
   }
 }
 
-/// Returns the model as one stage, in microbatches of the largest size, or as the data have them.
+/// Returns the model as one stage, in microbatches of the largest size, or as the data or the
+/// model's file have them.
 WorkShape shape_of(const ProfileRequest& request, const Work& work) {
-  const auto data = work.fixed_data();
-  return data ? WorkShape::uncut(data->microbatches, /*microbatch_size=*/1)
-              : WorkShape::uncut(/*microbatches=*/1, *std::ranges::max_element(request.sizes));
+  if (const auto data = work.fixed_data()) {
+    return WorkShape::uncut(data->microbatches, /*microbatch_size=*/1);
+  }
+  const auto samples = work.sample_data();
+  const auto stated = samples ? samples->microbatch_size() : std::nullopt;
+  const std::int64_t largest =
+      request.sizes.empty() ? kUsualSamples : *std::ranges::max_element(request.sizes);
+  return WorkShape::uncut(/*microbatches=*/1, stated.value_or(largest));
 }
 
 Profile measured(const ProfileRequest& request, Console& console) {

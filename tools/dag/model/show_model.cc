@@ -124,8 +124,11 @@ void check_data(const Work& work, const WorkShape& shape, const std::string& fil
   }
 }
 
-Program compiled(const ModelShowOptions& o, const WorkShape& shape) {
+Program compiled(const ModelShowOptions& o, WorkShape shape) {
   const std::unique_ptr<Work> work = open_work({.model = o.model, .data = o.data}, memory_left());
+  if (const auto samples = work->sample_data()) {
+    shape.microbatch_size = samples->microbatch_size().value_or(shape.microbatch_size);
+  }
   check_data(*work, shape, o.show.file);
   (void)work->bytes(shape);  // tells if the model has no such cut, before it is built
   Program program = compile_in(Precision::Float32, *work, shape);

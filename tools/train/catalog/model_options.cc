@@ -143,8 +143,15 @@ void add_model_options(CLI::App& app, ModelChoice& model, DataPlaces& data) {
       ->group(group);
   app.add_option("--data",
                  data.folder,
-                 "folder with its microbatches: step<k>_mb<j>_arg<i>.npy, counted from 0")
+                 "folder with its inputs: shards of samples, <shard>_arg<i>.npy, .safetensors or "
+                 ".bin (tokens); or whole microbatches, step<k>_mb<j>_arg<i>.npy")
       ->type_name("DIR")
+      ->group(group);
+  app.add_option("--held-out",
+                 data.held_out,
+                 "fraction of the samples, the last ones, on which no step trains")
+      ->check(number_from_zero(1.0))
+      ->type_name("FRACTION")
       ->group(group);
   const std::string data_group = "Data";
   app.add_option("--text", data.text, "text to learn; its distinct bytes are the vocabulary")
@@ -170,6 +177,7 @@ void settle_model(const std::string& command,
   };
   if (!model.file) {
     refuse("--data", "expects --model-file, found none");
+    refuse("--held-out", "expects --model-file, found none");
     settle_named(command, app, model);
     return;
   }

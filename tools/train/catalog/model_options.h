@@ -14,7 +14,7 @@ class App;
 namespace stagecraft::tools {
 
 /// Adds `--model` with the sizes of all models, each once, `--model-file`, and the data: `--text`,
-/// `--images`, `--data`. Requires: both outlive the parsing.
+/// `--images`, `--data` with `--held-out`. Requires: both outlive the parsing.
 void add_model_options(CLI::App& app, ModelChoice& model, DataPlaces& data);
 
 /// Judges these options together after the parsing, and sets the sizes that were not given.

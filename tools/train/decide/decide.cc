@@ -105,7 +105,7 @@ Choice choose_by_options(const TrainOptions& options,
   return choice;
 }
 
-Choice choose_by_plan(const PlannedRun& planned, const StepSize& size) {
+Choice choose_by_plan(const PlannedRun& planned) {
   const PlanProposal& best = planned.best();
   Layout layout = Layout::of(best.candidate.schedule);
   return {.shape = {.stages = layout.model_stages(),
@@ -114,8 +114,7 @@ Choice choose_by_plan(const PlannedRun& planned, const StepSize& size) {
                     .cut = planned.cut},
           .schedule = best.candidate.schedule,
           .layout = std::move(layout),
-          .strategy = std::nullopt,
-          .steps = size.steps};
+          .strategy = std::nullopt};
 }
 
 void check_graph(const std::optional<StageGraph>& asked, const StageGraph& graph) {
@@ -179,7 +178,8 @@ Decision decide(const TrainOptions& options,
     planned = plan_run(options, size, work, console);
   }
   Choice choice =
-      planned ? choose_by_plan(*planned, size) : choose_by_options(options, size, graph, console);
+      planned ? choose_by_plan(*planned) : choose_by_options(options, size, graph, console);
+  choice.steps = steps_of(options, size, choice.shape);
   choice.copies = sharing_of(
       options.pipeline,
       planned ? planned->best().candidate.sharing : static_cast<Sharing>(options.pipeline.zero));

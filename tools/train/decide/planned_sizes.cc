@@ -34,9 +34,8 @@ void check_given(const std::vector<int>& sizes, std::int64_t step) {
 PlannedSizes planned_sizes(const TrainOptions& options, const WorkShape& usual) {
   if (options.model.file) {
     return {.samples = {},
-            .note = fmt::format("microbatches stay as '{}' has them, {} a step: a model from a "
-                                "file is planned for those alone",
-                                options.data.folder.value_or(""),
+            .note = fmt::format("microbatches stay as they are, {} a step: a model from a file is "
+                                "planned for those alone",
                                 usual.microbatches)};
   }
   const std::int64_t own = usual.microbatch_size;

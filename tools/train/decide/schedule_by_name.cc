@@ -83,8 +83,7 @@ Choice choose_by_name(const BuilderInfo& builder,
                     .cut = size.cut},
           .schedule = std::move(schedule),
           .layout = std::move(layout),
-          .strategy = std::nullopt,
-          .steps = size.steps};
+          .strategy = std::nullopt};
 }
 
 void build_over(const StageGraph& graph, const PipelineOptions& options, Choice& choice) {

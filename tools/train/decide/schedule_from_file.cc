@@ -127,8 +127,7 @@ Choice choose_from_file(const TrainOptions& options, const StepSize& size, Conso
                     .cut = size.cut},
           .schedule = std::move(schedule),
           .layout = std::move(layout),
-          .strategy = std::nullopt,
-          .steps = size.steps};
+          .strategy = std::nullopt};
 }
 
 }  // namespace stagecraft::tools

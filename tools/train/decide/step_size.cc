@@ -26,21 +26,38 @@ std::optional<std::int64_t> stages_asked(const PipelineOptions& o, const std::op
   return stages ? *stages : o.stages;
 }
 
-/// A step takes --accumulate batches of the data. Without --steps a run reads the data once.
-std::int64_t steps_of(const TrainOptions& o, const FixedData& data) {
-  const std::int64_t once = std::max<std::int64_t>(1, data.batches / o.run.accumulate);
-  const std::int64_t steps = o.run.steps.value_or(once);
-  if (o.optimizer.warmup > steps) {
+/// StepsInData is how many batches data have.
+struct StepsInData {
+  std::string folder;
+  std::int64_t batches = 0;
+};
+
+std::optional<StepsInData> steps_in_data(const StepSize& size, const WorkShape& shape) {
+  if (size.data) {
+    return StepsInData{size.data->folder, size.data->batches};
+  }
+  if (size.samples) {
+    return StepsInData{size.samples->folder,
+                       size.samples->samples / shape.microbatch_size / shape.microbatches};
+  }
+  return std::nullopt;
+}
+
+/// Returns the samples of a microbatch. A cut that was planned for one size of microbatches trains
+/// with that size.
+std::int64_t microbatch_size_of(const TrainOptions& o, const std::optional<SampleData>& samples) {
+  const std::optional<std::int64_t> stated = samples ? samples->microbatch_size() : std::nullopt;
+  if (stated && o.pipeline.microbatch_size.value_or(*stated) != *stated) {
     refuse_size(fmt::format(
-        "--warmup expects at most {}, {}, found {}",
-        steps,
-        o.run.steps ? "as --steps says" : fmt::format("as many steps as '{}' has", data.folder),
-        o.optimizer.warmup));
+        "--microbatch-size expects {}, as '{}' states it, found {}; leave it out, or export the "
+        "model with that size open",
+        *stated,
+        *o.model.file,
+        *o.pipeline.microbatch_size));
   }
-  if (const std::string misfit = rate_misfit(o.optimizer, steps); !misfit.empty()) {
-    refuse_size(misfit);
-  }
-  return steps;
+  const std::int64_t usual = stated.value_or(
+      microbatch_size_of_cut(o.pipeline.cut).value_or(static_cast<int>(kUsualMicrobatchSize)));
+  return o.pipeline.microbatch_size.value_or(usual);
 }
 
 }  // namespace
@@ -72,17 +89,39 @@ std::optional<std::int64_t> StepSize::microbatches_of(std::int64_t copies) const
 StepSize step_size(const TrainOptions& o, const Work& work) {
   StepSize size{.cut = cut_option(o.pipeline.cut),
                 .microbatches = o.pipeline.microbatches,
-                .data = work.fixed_data()};
+                .data = work.fixed_data(),
+                .samples = work.sample_data()};
   size.stages = stages_asked(o.pipeline, size.cut);
-  if (size.data) {
-    size.steps = steps_of(o, *size.data);
-    return size;
+  if (!size.data) {
+    size.microbatch_size = microbatch_size_of(o, size.samples);
+  } else if (o.pipeline.microbatch_size) {
+    refuse_size(fmt::format(
+        "--microbatch-size expects shards of samples, found whole microbatches in '{}'; leave it "
+        "out",
+        size.data->folder));
   }
-  // A cut that was planned for one size of microbatches trains with that size.
-  size.microbatch_size = o.pipeline.microbatch_size.value_or(
-      microbatch_size_of_cut(o.pipeline.cut).value_or(static_cast<int>(kUsualMicrobatchSize)));
-  size.steps = o.run.steps.value_or(kUsualSteps);
   return size;
+}
+
+std::int64_t steps_of(const TrainOptions& o, const StepSize& size, const WorkShape& shape) {
+  const std::optional<StepsInData> data = steps_in_data(size, shape);
+  if (!data) {
+    return o.run.steps.value_or(kUsualSteps);  // parse_train_options() has judged the rate
+  }
+  // A step takes --accumulate batches of the data.
+  const std::int64_t once = std::max<std::int64_t>(1, data->batches / o.run.accumulate);
+  const std::int64_t steps = o.run.steps.value_or(once);
+  if (o.optimizer.warmup > steps) {
+    refuse_size(fmt::format(
+        "--warmup expects at most {}, {}, found {}",
+        steps,
+        o.run.steps ? "as --steps says" : fmt::format("as many steps as '{}' has", data->folder),
+        o.optimizer.warmup));
+  }
+  if (const std::string misfit = rate_misfit(o.optimizer, steps); !misfit.empty()) {
+    refuse_size(misfit);
+  }
+  return steps;
 }
 
 }  // namespace stagecraft::tools

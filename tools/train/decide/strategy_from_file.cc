@@ -50,8 +50,7 @@ Choice choose_from_strategy(const TrainOptions& options,
                     .cut = size.cut},
           .schedule = std::move(schedule),
           .layout = std::move(layout),
-          .strategy = strategy,
-          .steps = size.steps};
+          .strategy = strategy};
 }
 
 }  // namespace stagecraft::tools

@@ -47,7 +47,7 @@ struct PipelineOptions {
   std::map<std::string, std::string> set;    ///< further parameters of the builder
   /// The number for each copy of the pipeline; none: 8, or that of the schedule's file or data.
   std::optional<std::int64_t> microbatches;
-  std::optional<std::int64_t> microbatch_size;  ///< samples; none: 4, or that of the cut's file
+  std::optional<std::int64_t> microbatch_size;  ///< samples; none: that of a file, or 4
   Recompute recompute = Recompute::nothing();   ///< parts that run again before their backward
   Precision precision = Precision::Float32;
   Dispatch dispatch = Dispatch::Plan;

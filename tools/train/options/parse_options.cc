@@ -48,7 +48,7 @@ void check_rate_steps(const TrainOptions& options) {
   }
 }
 
-/// A model file has its data for evaluations in a folder of their own.
+/// A model file has its data for evaluations in a folder of their own, or in a part of its shards.
 void check_evaluation_data(const TrainOptions& options) {
   const RunOptions& run = options.run;
   if (run.eval_data && !options.model.file) {
@@ -61,10 +61,15 @@ void check_evaluation_data(const TrainOptions& options) {
     wrong_usage(kTrainCommand,
                 "--eval-data expects --eval-every, the steps between evaluations, found none");
   }
-  if (run.eval_every && options.model.file && !run.eval_data) {
+  if (run.eval_data && options.data.held_out > 0.0) {
     wrong_usage(kTrainCommand,
-                "--eval-every expects --eval-data DIR with data that no step trains on, in the "
-                "form of --data, found none");
+                "--eval-data expects no --held-out, which holds out a part of --data for the same "
+                "use; leave one of the two out");
+  }
+  if (run.eval_every && options.model.file && !run.eval_data && options.data.held_out == 0.0) {
+    wrong_usage(kTrainCommand,
+                "--eval-every expects --eval-data DIR with data that no step trains on, or "
+                "--held-out FRACTION of the shards in --data, found none");
   }
 }
 
@@ -97,8 +102,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
     return HelpText{*help};
   }
   check_optimizer_settings(options.optimizer);
-  settle_model(
-      kTrainCommand, app, options.model, options.data, {"--microbatch-size", "--microbatch-sizes"});
+  settle_model(kTrainCommand, app, options.model, options.data, {"--microbatch-sizes"});
   check_evaluation_data(options);
   check_copies(options.pipeline);
   check_planner(options, app);

@@ -93,13 +93,14 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
          "--microbatches",
          o.microbatches,
          "microbatches per batch, for each copy of the pipeline [8, or the number of the file or "
-         "the data]")
+         "of the folder]")
       ->check(whole_number(1))
       ->group(kPipelineGroup);
-  app.add_option(
-         "--microbatch-size",
-         o.microbatch_size,
-         "sequences or images per microbatch [4, or the number of the file of a planned cut]")
+  app.add_option("--microbatch-size",
+                 o.microbatch_size,
+                 "sequences, images or samples per microbatch [4, or the number of the file of a "
+                 "planned cut "
+                 "or of the model's file]")
       ->check(whole_number(1))
       ->group(kPipelineGroup);
 }

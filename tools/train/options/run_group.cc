@@ -37,7 +37,8 @@ void add_run(CLI::App& app, RunOptions& o) {
       ->group(kRunGroup);
   app.add_option("--eval-data",
                  o.eval_data,
-                 "folder like --data with the held-out data of a model file, for --eval-every")
+                 "folder like --data with a model file's data for --eval-every [the part of "
+                 "--held-out]")
       ->type_name("DIR")
       ->group(kRunGroup);
   app.add_option("--step-deadline", o.step_deadline, "longest time that a step may take [300]")

@@ -11,7 +11,7 @@
 
 #include "stagecraft/actors/data/local_source.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/data/microbatch_files.h"
+#include "stagecraft/compiler/data/open_data.h"
 #include "stagecraft/tools/common/memory_limits.h"
 #include "stagecraft/tools/train/catalog/models.h"
 #include "stagecraft/tools/train/catalog/open_work.h"
@@ -22,8 +22,10 @@ namespace {
 
 constexpr const char* kSource = "stagecraft train";
 
-// Keys of the argument of a source: a folder of microbatches, or what a model's batch depends on.
+// Keys of the argument of a source: a folder of data, or what a model's batch depends on.
 constexpr const char* kFolder = "data";
+constexpr const char* kHeldOut = "held_out";
+constexpr const char* kInputs = "inputs";  // names and sizes
 constexpr const char* kModel = "model";
 constexpr const char* kSizes = "sizes";
 constexpr const char* kText = "text";
@@ -37,8 +39,8 @@ using Object = nlohmann::ordered_json;
 
 class FolderSource final : public StepSource {
  public:
-  FolderSource(const std::string& folder, std::uint64_t seed)
-      : data_(std::make_unique<MicrobatchFiles>(folder, seed)) {}
+  FolderSource(const std::string& folder, const DataRequest& request)
+      : data_(open_data(folder, request)) {}
 
   LabeledBatch batch(std::int64_t number) override { return {data_->batch(number), {}}; }
 
@@ -103,6 +105,35 @@ Object describe(const TrainJob& job) {
   return object;
 }
 
+/// Returns what a batch of a model from a file depends on.
+Object describe_folder(const TrainJob& job) {
+  Object object{{kFolder, absolute(*job.options.data.folder)}, {kSeed, job.start.seed}};
+  if (const std::optional<SampleData> data = job.work->sample_data()) {
+    object[kMicrobatches] = job.choice.shape.microbatches;
+    object[kMicrobatchSize] = job.choice.shape.microbatch_size;
+    object[kHeldOut] = job.options.data.held_out;
+    for (const ModelTensor& input : data->inputs) {
+      object[kInputs].push_back(Object::array({input.name, input.sizes}));
+    }
+  }
+  return object;
+}
+
+DataRequest folder_request(const nlohmann::json& object) {
+  DataRequest request{.seed = object.at(kSeed).get<std::uint64_t>()};
+  if (object.contains(kInputs)) {
+    for (const auto& input : object.at(kInputs)) {
+      request.inputs.push_back({.name = input.at(0).get<std::string>(),
+                                .known = true,
+                                .sizes = input.at(1).get<std::vector<std::int64_t>>()});
+    }
+    request.microbatches = object.at(kMicrobatches).get<int>();
+    request.microbatch_size = object.at(kMicrobatchSize).get<std::int64_t>();
+    request.held_out = object.at(kHeldOut).get<double>();
+  }
+  return request;
+}
+
 std::unique_ptr<StepSource> model_source(const nlohmann::json& object) {
   WorkRequest request;  // not as one aggregate, whose parts g++ 12 destroys wrongly if one throws
   request.seed = object.at(kSeed).get<std::uint64_t>();
@@ -127,7 +158,7 @@ std::unique_ptr<StepSource> make_local_work(const std::string& argument) {
   std::unique_ptr<StepSource> source;
   if (object.contains(kFolder)) {
     source = std::make_unique<FolderSource>(object.at(kFolder).get<std::string>(),
-                                            object.at(kSeed).get<std::uint64_t>());
+                                            folder_request(object));
   } else {
     source = model_source(object);
   }
@@ -154,7 +185,7 @@ LocalBatch first_local_batch(const TrainJob& job) {
   const TrainOptions& o = job.options;
   Object object;
   if (o.model.file) {
-    object = {{kFolder, absolute(*o.data.folder)}, {kSeed, job.start.seed}};
+    object = describe_folder(job);
   } else {
     const bool text = find_model(o.model.name).data == "text";
     if (text && !std::filesystem::is_regular_file(o.data.text)) {

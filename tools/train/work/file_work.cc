@@ -10,7 +10,7 @@
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/data/microbatch_files.h"
+#include "stagecraft/compiler/data/open_data.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/tools/train/work/asked_weights.h"
 
@@ -19,6 +19,7 @@ namespace {
 
 // Measured: memory of a captured operator beside its tensors.
 constexpr double kBytesToDescribeAnOperator = 16.0 * 1024;
+constexpr double kBytesToOrderASample = 8.0;  // EpochOrder
 
 ModelFile read_model(const std::string& path, double most) {
   std::error_code failure;
@@ -38,6 +39,19 @@ ModelFile read_model(const std::string& path, double most) {
 /// A model that stays whole needs no measurement.
 Cut usual_cut(int stages) {
   return stages == 1 ? Cut(At{}) : Cut(Balanced{.stages = stages});
+}
+
+/// Opens `data`, unless they are open in the requested microbatches, or come in their own.
+const ModelData& opened(std::unique_ptr<const ModelData>& data,
+                        const std::string& folder,
+                        const DataRequest& request) {
+  const bool fits = data && (!data->samples() ||
+                             (data->microbatches() == request.microbatches &&
+                              data->arguments().front().sizes.front() == request.microbatch_size));
+  if (!fits) {
+    data = open_data(folder, request);
+  }
+  return *data;
 }
 
 /// An evaluation runs the microbatches of the program.
@@ -91,19 +105,37 @@ double bytes_of(const std::vector<NamedTensor>& tensors) {
 ModelFile FileWork::read() const {
   ModelFile model = read_model(*request_.model.file, most_);
   refuse_unsupported(model.path, model.unsupported);
-  describe_inputs(model, *data_);
   return model;
 }
 
+const ModelData& FileWork::data(int microbatches, std::int64_t microbatch_size) const {
+  return opened(data_,
+                *request_.data.folder,
+                {.inputs = inputs_,
+                 .microbatches = microbatches,
+                 .microbatch_size = microbatch_size,
+                 .held_out = request_.data.held_out,
+                 .seed = request_.seed});
+}
+
+const ModelData& FileWork::evaluation_data(int microbatches, std::int64_t microbatch_size) const {
+  const bool apart = request_.evaluation.has_value();
+  return opened(evaluation_,
+                request_.evaluation.value_or(*request_.data.folder),
+                {.inputs = inputs_,
+                 .microbatches = microbatches,
+                 .microbatch_size = microbatch_size,
+                 .held_out = apart ? 0.0 : request_.data.held_out,
+                 .part = apart ? DataPart::Training : DataPart::HeldOut,
+                 .seed = std::nullopt});
+}
+
 FileWork::FileWork(const WorkRequest& request, double most)
-    : request_(request),
-      data_(std::make_unique<MicrobatchFiles>(*request.data.folder, request.seed)),
-      evaluation_(request.evaluation ? std::make_unique<MicrobatchFiles>(*request.evaluation)
-                                     : nullptr),
-      most_(most),
-      model_(read()) {
-  if (evaluation_) {
-    require_same_microbatches(*data_, *evaluation_);
+    : request_(request), most_(most), model_(read()), inputs_(model_->inputs) {
+  const std::int64_t samples = stated_microbatch_size(inputs_).value_or(1);
+  describe_inputs(*model_, data(1, samples));
+  if (request_.evaluates) {
+    (void)evaluation_data(1, samples);
   }
   std::map<const void*, std::string> first;
   for (const bool buffer : {false, true}) {
@@ -118,42 +150,61 @@ FileWork::FileWork(const WorkRequest& request, double most)
   }
   bytes_ = {.parameters = bytes_of(model_->parameters),
             .buffers = bytes_of(model_->buffers),
-            .description = operators * kBytesToDescribeAnOperator,
-            .batch = data_->bytes_of_step()};
+            .description = operators * kBytesToDescribeAnOperator};
   bytes_.file = bytes_.parameters + bytes_.buffers;
 }
 
 std::optional<FixedData> FileWork::fixed_data() const {
+  if (data_->samples()) {
+    return std::nullopt;
+  }
   return FixedData{
       .folder = data_->folder(), .microbatches = data_->microbatches(), .batches = data_->steps()};
 }
 
-WorkBytes FileWork::bytes(const WorkShape& /*shape*/) const {
-  return bytes_;
+std::optional<SampleData> FileWork::sample_data() const {
+  if (!data_->samples()) {
+    return std::nullopt;
+  }
+  return SampleData{.folder = data_->folder(), .samples = *data_->samples(), .inputs = inputs_};
+}
+
+WorkBytes FileWork::bytes(const WorkShape& shape) const {
+  WorkBytes bytes = bytes_;
+  const ModelData& taken = data(shape);
+  bytes.batch = taken.bytes_of_step() +
+                kBytesToOrderASample * static_cast<double>(taken.samples().value_or(0));
+  return bytes;
 }
 
 /// Releases the model: a program has a copy of what it needs.
 Program FileWork::compile(const WorkShape& shape) {
   ModelFile model = model_ ? std::move(*model_) : read();
   model_.reset();
+  const ModelData& taken = data(shape);
+  if (request_.evaluates) {
+    require_same_microbatches(taken, evaluation_data(shape));
+  }
+  model.inputs = inputs_;
+  describe_inputs(model, taken);
   load_asked_weights(request_, model.parameters, model.buffers);
   return stagecraft::compile(model,
-                             {.inputs = data_->batch(0),
+                             {.inputs = taken.batch(0),
                               .microbatches = shape.microbatches,
                               .cut = shape.cut.value_or(usual_cut(shape.stages)),
                               .recompute = request_.recompute});
 }
 
-WorkBatch FileWork::batch(std::int64_t step, const WorkShape& /*shape*/) const {
-  return {data_->batch(step), {}};
+WorkBatch FileWork::batch(std::int64_t step, const WorkShape& shape) const {
+  return {data(shape).batch(step), {}};
 }
 
-std::int64_t FileWork::evaluation_batches(const WorkShape& /*shape*/) const {
-  return evaluation_->steps();
+std::int64_t FileWork::evaluation_batches(const WorkShape& shape) const {
+  return evaluation_data(shape).steps();
 }
 
-WorkBatch FileWork::evaluation(std::int64_t number, const WorkShape& /*shape*/) const {
-  return {evaluation_->batch(number), {}};
+WorkBatch FileWork::evaluation(std::int64_t number, const WorkShape& shape) const {
+  return {evaluation_data(shape).batch(number), {}};
 }
 
 std::vector<NamedTensor> FileWork::all_names(std::vector<NamedTensor> trained) const {

@@ -1,5 +1,5 @@
-/// FileWork trains a model from a file on the microbatches of a folder, and evaluates it on those
-/// of another.
+/// FileWork trains a model from a file on the data of a folder, and evaluates it on those of another
+/// one, or on the part held out.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,14 @@ namespace stagecraft::tools {
 class FileWork : public Work {
  public:
   /// Reads the folders and the model, and checks that they fit. `most`: bytes that the model may
-  /// take. Requires: the request names the model and its data.
-  /// Errors: those of MicrobatchFiles, load_model, describe_inputs and read_cut; CompileCapture
-  ///         with all parts of the model that are not supported; UsageFile if the data for
-  ///         evaluations have other microbatches than those for training.
+  /// take. Requires: the request names the model and its data, and data for evaluations if there
+  /// are any.
+  /// Errors: those of open_data, load_model, describe_inputs and read_cut; CompileCapture
+  ///         with all parts of the model that are not supported.
   FileWork(const WorkRequest& request, double most);
 
   [[nodiscard]] std::optional<FixedData> fixed_data() const override;
+  [[nodiscard]] std::optional<SampleData> sample_data() const override;
   [[nodiscard]] WorkBytes bytes(const WorkShape& shape) const override;
   [[nodiscard]] Program compile(const WorkShape& shape) override;
   [[nodiscard]] WorkBatch batch(std::int64_t step, const WorkShape& shape) const override;
@@ -40,12 +41,23 @@ class FileWork : public Work {
   };
 
   [[nodiscard]] ModelFile read() const;
+  /// Returns the data in microbatches of that shape. Errors: those of open_data.
+  [[nodiscard]] const ModelData& data(int microbatches, std::int64_t microbatch_size) const;
+  [[nodiscard]] const ModelData& data(const WorkShape& shape) const {
+    return data(shape.microbatches, shape.microbatch_size);
+  }
+  /// Returns the data for evaluations likewise. Requires: the request asks for evaluations.
+  [[nodiscard]] const ModelData& evaluation_data(int microbatches,
+                                                 std::int64_t microbatch_size) const;
+  [[nodiscard]] const ModelData& evaluation_data(const WorkShape& shape) const {
+    return evaluation_data(shape.microbatches, shape.microbatch_size);
+  }
 
   const WorkRequest request_;
-  const std::unique_ptr<const ModelData> data_;
-  const std::unique_ptr<const ModelData> evaluation_;  ///< null: nothing evaluates
   const double most_;
-  std::optional<ModelFile> model_;  ///< until it is compiled; compiling again reads it again
+  std::optional<ModelFile> model_;   ///< until it is compiled; compiling again reads it again
+  std::vector<ModelTensor> inputs_;  ///< as the file states them
+  mutable std::unique_ptr<const ModelData> data_, evaluation_;
   std::vector<Name> names_;
   WorkBytes bytes_;
 };

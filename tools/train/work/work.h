@@ -13,6 +13,7 @@
 
 #include "stagecraft/actors/data/batch_source.h"
 #include "stagecraft/actors/executor/step/loss_scale.h"
+#include "stagecraft/compiler/data/data_request.h"
 #include "stagecraft/compiler/graph/graph.h"
 #include "stagecraft/compiler/module/batch.h"
 #include "stagecraft/compiler/module/metric.h"
@@ -62,12 +63,27 @@ struct FixedData {
   std::int64_t batches = 0;  ///< in all
 };
 
+/// SampleData describes data of which a run takes samples: a folder of shards.
+struct SampleData {
+  std::string folder;
+  std::int64_t samples = 0;         ///< of an epoch
+  std::vector<ModelTensor> inputs;  ///< of the model, as its file states them (DataRequest::inputs)
+
+  /// Returns the size of microbatches that the model's file fixes, if it does.
+  [[nodiscard]] std::optional<std::int64_t> microbatch_size() const {
+    return stated_microbatch_size(inputs);
+  }
+};
+
 class Work {
  public:
   virtual ~Work() = default;
 
   /// Returns the data that fix the batches; nothing if the work draws any number of them.
   [[nodiscard]] virtual std::optional<FixedData> fixed_data() const { return std::nullopt; }
+
+  /// Returns the data of which the batches are made; nothing if they are fixed, or not in a folder.
+  [[nodiscard]] virtual std::optional<SampleData> sample_data() const { return std::nullopt; }
 
   /// Returns the memory. Errors: UsageArgument for a number of stages into which the model cannot
   /// be cut.

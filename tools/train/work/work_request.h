@@ -24,7 +24,8 @@ struct ModelChoice {
 struct DataPlaces {
   std::string text = "/usr/share/common-licenses/GPL-3";
   std::optional<std::string> images;  ///< a folder; none: drawn ones
-  std::optional<std::string> folder;  ///< of a model file's microbatches
+  std::optional<std::string> folder;  ///< of a model file's inputs
+  double held_out = 0.0;              ///< fraction of the samples in that folder
 };
 
 struct WorkRequest {
@@ -35,7 +36,7 @@ struct WorkRequest {
   std::optional<std::string> weights;     ///< file or folder to start from; none: drawn ones
   std::optional<std::string> checkpoint;  ///< has the weights to start from, instead
   bool evaluates = false;                 ///< the run needs batches for evaluations
-  std::optional<std::string> evaluation;  ///< folder of these, for a model file
+  std::optional<std::string> evaluation;  ///< a model file's folder of these; none: held out
 };
 
 }  // namespace stagecraft::tools

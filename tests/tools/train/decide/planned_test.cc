@@ -107,7 +107,7 @@ TEST_CASE("where other microbatches would train something else, they stay, and i
 
   const PlannedSizes file = planned_of({"--model-file", "m.pt2", "--data", "d"}, 5);
   CHECK(file.samples.empty());
-  CHECK_THAT(file.note, ContainsSubstring("as 'd' has them, 5 a step"));
+  CHECK_THAT(file.note, ContainsSubstring("microbatches stay as they are, 5 a step"));
 }
 
 TEST_CASE("sizes that make no plan are refused", "[tools][train][plan][bad-input]") {
