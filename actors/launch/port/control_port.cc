@@ -58,12 +58,18 @@ class Pauses {
                     "install the same version everywhere",
                     where));
   }
-  throw Error(Errc::ClusterMember,
-              fmt::format("{} cannot be joined ({}): is a driver listening there, and are both "
-                          "sides' credentials of the same cluster and not expired? See stagecraft "
-                          "credentials show",
-                          where,
-                          host.system().render(why)));
+  log(Level::Debug, "no driver found", {{"at", where}, {"why", host.system().render(why)}});
+  const bool is_slow = why == caf::sec::connection_timeout;
+  throw Error(
+      Errc::ClusterMember,
+      fmt::format("the program that answers at {} {}: check that it is the driver, and that both "
+                  "sides have credentials of the same cluster that have not expired (stagecraft "
+                  "credentials show){}",
+                  where,
+                  is_slow ? "does not finish the greeting in time" : "ends the connection",
+                  is_slow ? "; a driver with much to do needs more time (worker --patience, launch "
+                            "--join-seconds)"
+                          : ""));
 }
 
 }  // namespace
