@@ -150,6 +150,7 @@ TEST_CASE("what a worker writes comes out behind its rank and host, and is kept 
              ContainsSubstring("hello from host-2\ntrouble\n") &&
                  ContainsSubstring(" driver: rank 1 runs in process ") &&
                  ContainsSubstring(" on host-2, tensors arrive at tcp://") &&
+                 ContainsSubstring(" driver: rank 1 runs stage 1\n") &&
                  ContainsSubstring(" driver: rank 1 ends with its cluster\n"));
   CHECK_THAT(read_text_file(logs + "/rank-0.log"),
              ContainsSubstring(" driver: rank 0 runs in process ") && !ContainsSubstring("hello"));

@@ -1,6 +1,7 @@
 /// Tests ranks that are processes: the same bits, and the effects of losing one of them.
 #include <csignal>
 
+#include "stagecraft/scheduler/builders/interleaved.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
@@ -47,6 +48,24 @@ TEST_CASE("so do several ranks in a process, and threads beside processes",
                                 SpawnOptions{.local_ranks = 2},
                                 SpawnOptions{.ranks_per_process = 3, .local_ranks = 1});
   check_processes_equal_to_one(Cluster::spawn(4, options), {.stages = 4, .dropout = 0.2}, "1f1b");
+}
+
+TEST_CASE("the file of a worker says which stages its ranks run", "[integration][processes]") {
+  const TemporaryFolder folder;
+  const Program program = make_program({.stages = 4});
+  const auto log_of = [&](const SpawnOptions& options, const std::string& name) {
+    const int ranks = options.ranks_per_process == 1 ? 2 : 4;
+    const Schedule schedule =
+        ranks == 2 ? interleaved(2, 2, kMicrobatches) : make_schedule("1f1b", program);
+    const Cluster cluster = Cluster::spawn(ranks, options);
+    const Trainer trainer(cluster, program, schedule, AdamW{});
+    return read_text_file(folder.path() + "/" + name);
+  };
+  CHECK_THAT(log_of({.log_dir = folder.path()}, "rank-1.log"),
+             ContainsSubstring(" UTC driver: rank 1 runs stages 1, 3\n"));
+  CHECK_THAT(log_of({.ranks_per_process = 2, .log_dir = folder.path()}, "ranks-2-3.log"),
+             ContainsSubstring(" UTC driver: ranks 2-3 run stage 2 (rank 2)\n") &&
+                 ContainsSubstring(" UTC driver: ranks 2-3 run stage 3 (rank 3)\n"));
 }
 
 /// Returns the weights after `steps` steps of an undisturbed run.

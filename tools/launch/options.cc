@@ -54,10 +54,10 @@ std::variant<LaunchRequest, LaunchHelp> parse_launch_options(
                  "interface or address of this host that workers reach [the one that reaches the "
                  "first other host]")
       ->type_name("NAME|ADDRESS");
-  app.add_option(
-         "--log-dir",
-         request.log_dir,
-         "folder that gets a file for each worker: its output, where it ran, and how it ended")
+  app.add_option("--log-dir",
+                 request.log_dir,
+                 "folder that gets a file for each worker: its output, where it ran, its stages, "
+                 "and how it ended")
       ->type_name("DIR");
   app.add_option("--meeting-place",
                  request.meeting_place,

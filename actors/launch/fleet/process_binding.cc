@@ -2,14 +2,18 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/actors/executor/device/processor.h"
 #include "stagecraft/actors/executor/setup/setup_wire.h"
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/actors/launch/ways/rank_processes.h"
+#include "stagecraft/actors/launch/ways/started_worker.h"
 #include "stagecraft/actors/messages/data_tags.h"
 #include "stagecraft/actors/remote/host/rank_actors.h"
 #include "stagecraft/futures/routing/routed.h"
@@ -71,6 +75,7 @@ class ProcessBinding final : public Binding {
     const EncodedSetup encoded = encode(setup);
     const auto started = start<RankStarted>(rank, StartRank{id_, rank});
     send(rank, encoded, [&](std::size_t i) { return setup_tag(setup.plan_id, i); });
+    note_in_log(options_, place_of(rank), stages_text(rank, setup.train.list->stages));
     return started.worker;
   }
 
@@ -110,6 +115,20 @@ class ProcessBinding final : public Binding {
   }
   [[nodiscard]] int place_of(Rank rank) const { return place_in(options_, rank); }
   [[nodiscard]] int ranks() const { return static_cast<int>(launched_.size()); }
+  /// Returns "runs stage 2" for a place of one rank, "run stages 1, 3 (rank 2)" for one of several.
+  [[nodiscard]] std::string stages_text(Rank rank, const std::vector<StageId>& stages) const {
+    std::vector<int> numbers;
+    for (const StageId stage : stages) {
+      numbers.push_back(stage.value);
+    }
+    const bool is_alone = options_.ranks_per_process == 1;
+    return fmt::format("{} stage{} {}{}",
+                       is_alone ? "runs" : "run",
+                       numbers.size() == 1 ? "" : "s",
+                       fmt::join(numbers, ", "),
+                       is_alone ? "" : fmt::format(" (rank {})", rank.value));
+  }
+
   template <class TagOf>
   void send(Rank rank, const EncodedSetup& encoded, const TagOf& tag_of) const {
     const std::shared_ptr<Transport> here = driver_end();
