@@ -92,7 +92,7 @@ class Operators {
         }
         break;
       case Op::Update:
-        stages_.at(i.task.stage).buckets.update(0.0, {.weight = kMicrobatches}, 1);
+        stages_.at(i.task.stage).buckets.update(0.0, {.weight = kMicrobatches}, {1});
         break;
       default:
         break;

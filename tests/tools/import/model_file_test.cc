@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -312,6 +313,30 @@ TEST_CASE("a run that passes the end of its data reads them again in another ord
   CHECK(run({"--steps", "12", "--read-on-workers"}).sha256() == whole.sha256());
   CHECK(run({"--steps", "2", "--accumulate", "6"}).steps.size() == 2);
   CHECK(run({"--accumulate", "6"}).steps.size() == 1);
+}
+
+TEST_CASE("a rate falls by epoch, also in a run that continues in the middle of one",
+          "[tools][train][model-file]") {
+  const TemporaryFolder folder;
+  const std::string saved = folder.path() + "/a.ckpt";
+  const auto run = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--stages", "2", "--lr-schedule", "epoch", "--lr-factor", "0.5"});
+    return train_output(training("resnet", "model.pt2", more));
+  };
+  const TrainOutput whole = run({"--steps", "12", "--verify"});  // the data have 5
+  CHECK(whole.verify.at("bit_equal") == true);
+  const double rate = whole.steps.at(0).at("learning_rate");
+  for (std::size_t step = 0; step < 12; ++step) {
+    CHECK(whole.steps[step].at("learning_rate") ==
+          rate * std::pow(0.5, static_cast<double>(step / 5)));
+  }
+  (void)run({"--steps", "7", "--save", saved});
+  CHECK(run({"--steps", "12", "--load", saved}).sha256() == whole.sha256());
+  // An update has the rate of its first batch.
+  const TrainOutput two = run({"--steps", "4", "--accumulate", "3", "--lr-epochs", "2"});
+  CHECK(two.steps.at(3).at("learning_rate") == rate);
+  const TrainOutput third = run({"--steps", "5", "--accumulate", "3", "--lr-epochs", "2"});
+  CHECK(third.steps.at(4).at("learning_rate") == rate * 0.5);
 }
 
 TEST_CASE("the text's job takes and gives weights, too", "[tools][train][weights]") {

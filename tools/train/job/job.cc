@@ -96,7 +96,8 @@ void check_patterns(const TrainOptions& options, const Program& program) {
     check_groups(groups, make_optimizer(options.optimizer));
     check_groups_match(groups, program.parameter_names());
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("--freeze, --no-decay: {}", error.message()));
+    throw Error(error.code(),
+                fmt::format("--freeze, --freeze-for, --no-decay: {}", error.message()));
   }
 }
 

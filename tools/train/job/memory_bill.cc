@@ -126,7 +126,8 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   const double weights = work.parameters;
   const double held = work.on_stages > 0.0 ? work.on_stages : weights;
   const double optimized = work.optimized.value_or(held);  // has optimizer states
-  const auto states = static_cast<double>(state_names(make_optimizer(options.optimizer)).size());
+  const std::int64_t kept = kept_tensors(options.optimizer);
+  const auto states = static_cast<double>(kept);
   const double replicas = copies_of_stages(choice.layout);
   const Shared shared = shared_by_all(choice);
   const double parts = parts_of_experts(options, choice);
@@ -162,8 +163,9 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   }
   add_on_ranks(
       Time::Run,
-      fmt::format("weights, gradients, {} of all ranks{}",
-                  count_text(static_cast<std::int64_t>(states), "optimizer state"),
+      fmt::format("weights, gradients, {}{} of all ranks{}",
+                  count_text(kept - (options.optimizer.average ? 1 : 0), "optimizer state"),
+                  options.optimizer.average ? ", averages" : "",
                   shared.weights()     ? ", shared"
                   : shared.gradients() ? ", gradients and states shared"
                   : shared.states()    ? ", states shared"

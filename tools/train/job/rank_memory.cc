@@ -6,7 +6,6 @@
 
 #include <c10/util/accumulate.h>
 
-#include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/executor/stage/shard_layout.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/planned_bytes.h"
@@ -133,7 +132,7 @@ std::vector<RankMemory> memory_of_ranks(const Execution& execution,
   const Plan& plan = *execution.plan;
   const CompiledProgram& program = execution.sized.compiled();
   const std::vector<ParameterGroup> groups = make_groups(optimizer);
-  const auto states = std::ssize(state_names(make_optimizer(optimizer)));
+  const std::int64_t states = kept_tensors(optimizer);
   std::vector<std::int64_t> activations;  // by list
   for (const RankList& list : plan.lists) {
     activations.push_back(peak_activation_bytes(program, plan.tables, list));

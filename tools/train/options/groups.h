@@ -24,8 +24,9 @@ void add_planner(CLI::App& app, PlannerOptions& planner, CostFiles& costs);
 void check_planner(const TrainOptions& options, const CLI::App& app);
 
 void add_optimizer(CLI::App& app, OptimizerOptions& options);
-/// Checks the group. Errors: UsageArgument for a setting that the optimizer does not have.
-void check_optimizer_settings(const OptimizerOptions& options);
+/// Checks the group. Errors: UsageArgument for a setting that the optimizer or the learning rate
+/// does not have.
+void check_optimizer_settings(const OptimizerOptions& options, const CLI::App& app);
 
 void add_workers(CLI::App& app, WorkerOptions& options);
 /// Checks the group. Errors: UsageArgument for credentials of workers that need none.

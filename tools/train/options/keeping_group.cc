@@ -57,6 +57,9 @@ void check_keeping(const KeepingOptions& o, const CLI::App& app) {
   if (o.save_every && !o.save_dir) {
     refuse("--save-every expects --save-dir DIR, or --resume DIR, for its files, found none");
   }
+  if (o.save_averages && !o.save_weights) {
+    refuse("--save-averages expects --save-weights PLACE for them, found none");
+  }
   if (app.count("--keep") > 0 && !o.save_every) {
     refuse("--keep expects --save-every, found none; leave it out");
   }
@@ -73,6 +76,10 @@ void add_keeping(CLI::App& app, KeepingOptions& o) {
                  o.save_weights,
                  "weights to write at the end: NAME.npy files in a folder, or one file")
       ->type_name("DIR|FILE.safetensors")
+      ->group(kKeepingGroup);
+  app.add_flag("--save-averages",
+               o.save_averages,
+               "write the averages of --average to the place of --save-weights, not the weights")
       ->group(kKeepingGroup);
   app.add_option("--load-weights", o.load_weights, "weights to start with, in the same form")
       ->type_name("DIR|FILE.safetensors")

@@ -120,6 +120,47 @@ void add_patterns(CLI::App& app,
       ->group(kOptimizerGroup);
 }
 
+/// Returns the patterns and steps of --freeze-for, as they were given.
+std::vector<std::pair<std::string, std::int64_t>> freezes(const std::vector<std::string>& words) {
+  std::vector<std::pair<std::string, std::int64_t>> all;
+  for (const std::string& word : words) {
+    const std::string pattern = word.substr(0, word.find('='));
+    std::string steps = word.substr(std::min(pattern.size() + 1, word.size()));
+    if (pattern.empty() || !whole_number(1)(steps).empty()) {
+      wrong_usage(kTrainCommand,
+                  fmt::format("--freeze-for expects PATTERN=STEPS, with a whole number of steps "
+                              "from 1 on, found '{}'",
+                              word));
+    }
+    all.emplace_back(pattern, std::stoll(steps));
+  }
+  return all;
+}
+
+void check_rate_options(const OptimizerOptions& o, const CLI::App& app) {
+  if (o.decay_steps && o.rate_kind != RateKind::Wsd) {
+    wrong_usage(kTrainCommand,
+                "--decay-steps expects --lr-schedule wsd; leave it out, or choose wsd");
+  }
+  if (o.lr_patience && o.rate_kind != RateKind::Plateau) {
+    wrong_usage(kTrainCommand,
+                "--lr-patience expects --lr-schedule plateau; leave it out, or choose plateau");
+  }
+  if (app.count("--lr-epochs") > 0 && o.rate_kind != RateKind::Epoch) {
+    wrong_usage(kTrainCommand,
+                "--lr-epochs expects --lr-schedule epoch; leave it out, or choose epoch");
+  }
+  if (o.lr_factor && o.rate_kind != RateKind::Plateau && o.rate_kind != RateKind::Epoch) {
+    wrong_usage(kTrainCommand,
+                "--lr-factor expects --lr-schedule plateau or epoch; leave it out, or choose one "
+                "of them");
+  }
+  if (o.lr_factor && *o.lr_factor >= 1.0) {
+    wrong_usage(kTrainCommand,
+                fmt::format("--lr-factor expects a number below 1, found {}", *o.lr_factor));
+  }
+}
+
 }  // namespace
 
 void add_optimizer(CLI::App& app, OptimizerOptions& o) {
@@ -136,9 +177,11 @@ void add_optimizer(CLI::App& app, OptimizerOptions& o) {
                         {"cosine", RateKind::Cosine},
                         {"linear", RateKind::Linear},
                         {"wsd", RateKind::Wsd},
-                        {"plateau", RateKind::Plateau}},
+                        {"plateau", RateKind::Plateau},
+                        {"epoch", RateKind::Epoch}},
                        "learning rate after the warm-up; cosine and linear fall to 0 at --steps, "
-                       "wsd in the last --decay-steps, plateau when evaluations no longer improve")
+                       "wsd in the last --decay-steps, plateau when evaluations no longer improve, "
+                       "epoch after every --lr-epochs")
       ->group(kOptimizerGroup);
   app.add_option("--warmup", o.warmup, "steps of linear warm-up of the learning rate")
       ->check(whole_number(0))
@@ -149,8 +192,13 @@ void add_optimizer(CLI::App& app, OptimizerOptions& o) {
                  "--warmup leaves]")
       ->check(whole_number(1))
       ->group(kOptimizerGroup);
-  app.add_option("--lr-factor", o.lr_factor, "factor of the rate on each plateau [0.1]")
+  app.add_option("--lr-factor",
+                 o.lr_factor,
+                 "factor of the rate on each plateau, or after --lr-epochs [0.1]")
       ->check(positive_number())
+      ->group(kOptimizerGroup);
+  app.add_option("--lr-epochs", o.lr_epochs, "times that --data are read between two factors")
+      ->check(whole_number(1))
       ->group(kOptimizerGroup);
   app.add_option("--lr-patience",
                  o.lr_patience,
@@ -166,25 +214,31 @@ void add_optimizer(CLI::App& app, OptimizerOptions& o) {
       ->group(kOptimizerGroup);
   add_patterns(app, "--no-decay", o.no_decay, "further parameters without weight decay");
   add_patterns(app, "--freeze", o.freeze, "parameters that are not trained");
+  app.add_option_function<std::vector<std::string>>(
+         "--freeze-for",
+         [&o](const std::vector<std::string>& words) { o.freeze_for = freezes(words); },
+         "parameters that are not trained in the first steps, e.g. 'layers.0.*=100'; may be "
+         "repeated")
+      ->type_name("PATTERN=STEPS")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(kOptimizerGroup);
   app.add_option("--clip", o.clip, "largest norm of the gradient of all parameters together [none]")
       ->check(positive_number())
       ->group(kOptimizerGroup);
+  app.add_option("--clip-value", o.clip_value, "instead: largest size of its elements [none]")
+      ->check(positive_number())
+      ->excludes("--clip")
+      ->group(kOptimizerGroup);
+  app.add_option("--average",
+                 o.average,
+                 "keep an average of each weight, of which this share stays in a step [none]")
+      ->check(number_from_zero(1.0))
+      ->group(kOptimizerGroup);
 }
 
-void check_optimizer_settings(const OptimizerOptions& o) {
-  if (o.decay_steps && o.rate_kind != RateKind::Wsd) {
-    wrong_usage(kTrainCommand,
-                "--decay-steps expects --lr-schedule wsd; leave it out, or choose wsd");
-  }
-  if ((o.lr_factor || o.lr_patience) && o.rate_kind != RateKind::Plateau) {
-    wrong_usage(kTrainCommand,
-                "--lr-factor and --lr-patience expect --lr-schedule plateau; leave them out, or "
-                "choose plateau");
-  }
-  if (o.lr_factor && *o.lr_factor >= 1.0) {
-    wrong_usage(kTrainCommand,
-                fmt::format("--lr-factor expects a number below 1, found {}", *o.lr_factor));
-  }
+void check_optimizer_settings(const OptimizerOptions& o, const CLI::App& app) {
+  check_rate_options(o, app);
   for (const auto& [setting, value] : o.settings) {
     const std::vector<std::string> whose = optimizers_with(setting);
     if (std::ranges::find(whose, o.name) == whose.end()) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stagecraft/actors/cluster/cluster.h"
@@ -21,7 +22,7 @@
 
 namespace stagecraft::tools {
 
-enum class RateKind { Constant, Cosine, Linear, Wsd, Plateau };
+enum class RateKind { Constant, Cosine, Linear, Wsd, Plateau, Epoch };
 enum class DecayKind { All, Matrices };
 enum class WorkerKind { Threads, Processes, Joining };
 /// SeedChoice selects the random numbers of a run after it loads a checkpoint; Same: both seeds
@@ -74,12 +75,15 @@ struct OptimizerOptions {
   RateKind rate_kind = RateKind::Constant;
   std::int64_t warmup = 0;
   std::optional<std::int64_t> decay_steps;  ///< of Wsd; none: a tenth of all steps
-  std::optional<double> lr_factor;          ///< of Plateau; none: that of the library
-  std::optional<int> lr_patience;           ///< likewise
-  std::map<std::string, double> settings;   ///< of the optimizer, by name; those that were given
+  std::optional<double> lr_factor;         ///< of Plateau and Epoch; none: the library's of Plateau
+  std::optional<int> lr_patience;          ///< of Plateau; none: that of the library
+  int lr_epochs = 1;                       ///< of Epoch: between two falls
+  std::map<std::string, double> settings;  ///< of the optimizer, by name; those that were given
   DecayKind decay_on = DecayKind::Matrices;
-  std::vector<std::string> freeze, no_decay;  ///< patterns of parameter names
-  std::optional<double> clip;
+  std::vector<std::string> freeze, no_decay;                     ///< patterns of parameter names
+  std::vector<std::pair<std::string, std::int64_t>> freeze_for;  ///< such patterns, and updates
+  std::optional<double> clip, clip_value;
+  std::optional<double> average;  ///< decay of the averages of weights; none: there are none
 };
 
 /// The number of steps if neither the options nor data give it.
@@ -113,6 +117,7 @@ struct KeepingOptions {
   std::optional<std::string> resume;
   SeedChoice seed_from = SeedChoice::Same;
   std::optional<std::string> save_weights;  ///< a folder, or a .safetensors file
+  bool save_averages = false;               ///< to that place, instead of the weights
   std::optional<std::string> load_weights;  ///< likewise
   std::optional<std::string> save_module;   ///< as torch::save(module) does
   std::optional<std::string> metrics;       ///< a folder

@@ -101,7 +101,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   if (const auto help = parse_command_line(app, arguments)) {
     return HelpText{*help};
   }
-  check_optimizer_settings(options.optimizer);
+  check_optimizer_settings(options.optimizer, app);
   settle_model(kTrainCommand, app, options.model, options.data, {"--microbatch-sizes"});
   check_evaluation_data(options);
   check_copies(options.pipeline);
@@ -113,6 +113,16 @@ std::variant<TrainOptions, HelpText> parse_train_options(
     wrong_usage(kTrainCommand,
                 "--lr-schedule plateau expects --eval-every: the rate falls by what evaluations "
                 "find");
+  }
+  if (options.optimizer.rate_kind == RateKind::Epoch && !options.data.folder) {
+    wrong_usage(kTrainCommand,
+                "--lr-schedule epoch expects --data: other data are drawn anew for each step and "
+                "have no epochs");
+  }
+  if (options.keeping.save_averages && !options.optimizer.average) {
+    wrong_usage(kTrainCommand,
+                "--save-averages expects --average, found none: give the share that stays in a "
+                "step, e.g. --average 0.999");
   }
   check_run(options.run);
   if (options.run.verify && !is_program_device(named_device(options.workers.device))) {

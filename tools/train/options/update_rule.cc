@@ -1,6 +1,8 @@
 #include "stagecraft/tools/train/options/update_rule.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -16,6 +18,7 @@ LearningRate::Kind kind_of(RateKind kind) {
   switch (kind) {
     case RateKind::Constant:
     case RateKind::Plateau:  // factors multiply it
+    case RateKind::Epoch:
       return LearningRate::Kind::Constant;
     case RateKind::Cosine:
       return LearningRate::Kind::Cosine;
@@ -50,6 +53,9 @@ std::vector<ParameterGroup> make_groups(const OptimizerOptions& options) {
   for (const std::string& pattern : options.freeze) {
     groups.push_back({.match = pattern, .frozen = true});
   }
+  for (const auto& [pattern, steps] : options.freeze_for) {
+    groups.push_back({.match = pattern, .frozen_for = steps});
+  }
   for (const std::string& pattern : options.no_decay) {
     groups.push_back({.match = pattern, .weight_decay = 0.0});
   }
@@ -58,6 +64,15 @@ std::vector<ParameterGroup> make_groups(const OptimizerOptions& options) {
 
 DecayOn make_decay_on(const OptimizerOptions& options) {
   return options.decay_on == DecayKind::All ? DecayOn::All : DecayOn::Matrices;
+}
+
+std::int64_t kept_tensors(const OptimizerOptions& options) {
+  return std::ssize(state_names(make_optimizer(options))) + (options.average ? 1 : 0);
+}
+
+double epoch_factor(const OptimizerOptions& options, std::int64_t batch, std::int64_t batches) {
+  const std::int64_t falls = batch / batches / options.lr_epochs;
+  return std::pow(options.lr_factor.value_or(Plateau().factor), static_cast<double>(falls));
 }
 
 std::optional<Plateau> make_plateau(const OptimizerOptions& options) {

@@ -20,10 +20,19 @@ namespace stagecraft::tools {
 /// Makes the optimizer. Errors: UsageArgument for settings that contradict each other.
 [[nodiscard]] Optimizer make_optimizer(const OptimizerOptions& options);
 
-/// Returns the groups of --freeze and --no-decay.
+/// Returns the groups of --freeze, --freeze-for and --no-decay, in this order.
 [[nodiscard]] std::vector<ParameterGroup> make_groups(const OptimizerOptions& options);
 
 [[nodiscard]] DecayOn make_decay_on(const OptimizerOptions& options);
+
+/// Returns how many tensors the optimizer and --average keep for each trained parameter.
+[[nodiscard]] std::int64_t kept_tensors(const OptimizerOptions& options);
+
+/// Returns the factor of the rate in the step that begins with this batch, from 0, of data of
+/// `batches`. Requires: --lr-schedule epoch.
+[[nodiscard]] double epoch_factor(const OptimizerOptions& options,
+                                  std::int64_t batch,
+                                  std::int64_t batches);
 
 /// Returns when rates fall by --lr-schedule plateau; nothing for the other kinds.
 [[nodiscard]] std::optional<Plateau> make_plateau(const OptimizerOptions& options);

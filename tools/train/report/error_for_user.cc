@@ -11,7 +11,7 @@ std::string options_of_checkpoint(const TrainOptions& options) {
          (options.model.file ? "--model-file"
                              : "--model, its sizes, its data (the distinct bytes of --text are the "
                                "vocabulary)") +
-         ", --optimizer and --freeze";
+         ", --optimizer, --freeze and --average";
 }
 
 std::string advice_for(const Error& error, const TrainOptions& options) {
@@ -29,7 +29,9 @@ std::string advice_for(const Error& error, const TrainOptions& options) {
 
 Error error_for_user(const Error& error, const TrainOptions& options) {
   return in_words(error,
-                  {.options = {{"clip", "--clip"},
+                  {.options = {{"average", "--average"},
+                               {"clip", "--clip"},
+                               {"clip_value", "--clip-value"},
                                {"device", "--device"},
                                {"memory_limit", "--memory-limit"},
                                {"optimizer", "--optimizer"},

@@ -15,6 +15,8 @@ TrainerOptions trainer_options(const TrainJob& job, Progress& progress, Console&
                       .groups = make_groups(options.optimizer),
                       .decay_on = make_decay_on(options.optimizer),
                       .clip = options.optimizer.clip,
+                      .clip_value = options.optimizer.clip_value,
+                      .average = options.optimizer.average,
                       .loss_scaling = loss_scaling_of(options.pipeline.precision),
                       .seed = job.start.seed,
                       .threads_per_worker = static_cast<int>(options.workers.threads),

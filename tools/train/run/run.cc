@@ -50,6 +50,9 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
       reader_(job.options, output_, console),
       local_(job.options.workers.read_data ? std::optional(first_local_batch(job)) : std::nullopt),
       plateau_(make_plateau(job.options.optimizer)),
+      epoch_batches_(job.options.optimizer.rate_kind == RateKind::Epoch
+                         ? std::optional(job.work->fixed_data().value().batches)
+                         : std::nullopt),
       rows_(sample_rows(job.work->batch(0, job.choice.shape).inputs)),
       trainer_(cluster,
                job.execution,
@@ -84,9 +87,9 @@ void TrainRun::load(const std::string& path) {
   if (one_process_) {
     one_process_->load(read_checkpoint(path));
   }
-  if (file.header().loop) {
+  if (plateau_ && file.header().loop) {
     loop_ = *file.header().loop;
-    scale_rate();
+    scale_rate(loop_.watch.rate_factor);
   }
   other_processors_ = other_processors(file.header().processors, trainer_.processors());
 }
@@ -219,6 +222,9 @@ bool TrainRun::close(Interrupt& interrupt) {
 StepResult TrainRun::step() {
   const std::int64_t index = trainer_.steps();
   const std::int64_t batches = job_.options.run.accumulate;
+  if (epoch_batches_) {
+    scale_rate(epoch_factor(job_.options.optimizer, index * batches, *epoch_batches_));
+  }
   for (std::int64_t b = 0;; ++b) {
     const bool updates = b + 1 == batches;
     const std::int64_t number = index * batches + b;
@@ -312,17 +318,14 @@ void TrainRun::evaluate() {
   if (plateau_) {
     loop_.watch = after(loop_.watch, found.loss, trainer_.steps(), {.plateau = plateau_});
     loop_.evaluated = trainer_.steps();
-    scale_rate();
+    scale_rate(loop_.watch.rate_factor);
   }
 }
 
-void TrainRun::scale_rate() {
-  if (!plateau_) {
-    return;
-  }
-  trainer_.scale_learning_rate(loop_.watch.rate_factor);
+void TrainRun::scale_rate(double factor) {
+  trainer_.scale_learning_rate(factor);
   if (one_process_) {
-    one_process_->scale_learning_rate(loop_.watch.rate_factor);
+    one_process_->scale_learning_rate(factor);
   }
 }
 

@@ -57,8 +57,8 @@ class TrainRun {
   [[nodiscard]] bool has_more_steps() const;
   void report(const StepResult& result);
   void evaluate();
-  /// Sets the rate's factor of --lr-schedule plateau.
-  void scale_rate();
+  /// Sets the rate's factor of --lr-schedule plateau or epoch.
+  void scale_rate(double factor);
   bool close(Interrupt& interrupt);
   bool verify();
   void report_end();
@@ -72,8 +72,9 @@ class TrainRun {
   ReaderWatch reader_;
   const std::optional<LocalBatch> local_;  ///< the first batch, if ranks read them
   const std::optional<Plateau> plateau_;
-  LoopState loop_;           ///< what evaluations have shown, for plateau_
-  const std::int64_t rows_;  ///< samples of each batch
+  const std::optional<std::int64_t> epoch_batches_;  ///< of the data, for rates by epoch
+  LoopState loop_;                                   ///< what evaluations have shown, for plateau_
+  const std::int64_t rows_;                          ///< samples of each batch
   Trainer trainer_;
   std::optional<OneProcess> one_process_;  ///< with --verify
   RankSums ranks_;

@@ -43,7 +43,8 @@ void save_weights(const TrainJob& job, Trainer& trainer, Progress& progress) {
     return;
   }
   std::vector<NamedTensor> trained;
-  for (auto& [name, tensor] : trainer.state_dict()) {
+  for (auto& [name, tensor] :
+       job.options.keeping.save_averages ? trainer.averages() : trainer.state_dict()) {
     trained.push_back({name, tensor});
   }
   write_weights(*path, job.work->all_names(std::move(trained)));

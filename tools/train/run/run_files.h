@@ -17,8 +17,8 @@ namespace stagecraft::tools {
 /// none.
 [[nodiscard]] const std::string* kept_by(const TrainOptions& options);
 
-/// Write the files of --save, --save-weights and --save-module, and report them; nothing without
-/// the option. Errors: those of Trainer, and of write_weights.
+/// Write the files of --save, --save-weights (averages with --save-averages) and --save-module, and
+/// report them; nothing without the option. Errors: those of Trainer, and of write_weights.
 void save_checkpoint(const TrainJob& job, Trainer& trainer, Progress& progress);
 void save_weights(const TrainJob& job, Trainer& trainer, Progress& progress);
 void save_module(const TrainJob& job, Trainer& trainer, Progress& progress);

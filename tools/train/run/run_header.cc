@@ -79,6 +79,10 @@ std::string rate_change(const OptimizerOptions& o, std::int64_t steps) {
     }
     case RateKind::Plateau:
       return fmt::format("times {} on each plateau", make_plateau(o).value().factor);
+    case RateKind::Epoch:
+      return fmt::format("times {} after every {}",
+                         o.lr_factor.value_or(Plateau().factor),
+                         o.lr_epochs == 1 ? "epoch" : count_text(o.lr_epochs, "epoch"));
   }
   return "";
 }

@@ -28,6 +28,8 @@ ReferenceOptions reference_options(const TrainJob& job, std::shared_ptr<const Su
           .groups = make_groups(optimizer),
           .decay_on = make_decay_on(optimizer),
           .clip = optimizer.clip,
+          .clip_value = optimizer.clip_value,
+          .average = optimizer.average,
           .loss_scaling = loss_scaling_of(job.options.pipeline.precision),
           .seed = job.start.seed,
           .threads = static_cast<int>(job.options.workers.threads),
@@ -57,7 +59,7 @@ std::string stage_of(const CompiledProgram& program, const std::string& name) {
 }
 
 /// Returns a part of the reference's state under the module's names, which lack its kinds. `kind`:
-/// kWeight or kBuffer. A tensor of several stages comes from the first, as in a trainer.
+/// kWeight, kAverage or kBuffer. A tensor of several stages comes from the first, as in a trainer.
 NamedTensors state_of(const Reference& reference, std::string_view kind) {
   NamedTensors all;
   for (const StateTensor& state : reference.state()) {
@@ -120,7 +122,7 @@ void OneProcess::load(const Checkpoint& checkpoint) {
     for (const StateTensor& state : side.reference.state()) {
       state.tensor.copy_(saved.at(state.name));
     }
-    side.reference.set_steps(checkpoint.step, checkpoint.loss_scale);
+    side.reference.set_steps(checkpoint.step, checkpoint.loss_scale, checkpoint.frozen);
   });
 }
 
@@ -142,7 +144,9 @@ void OneProcess::compare(std::int64_t number, const StepResult& pipeline) {
   });
 }
 
-void OneProcess::compare_state(Side& side, const ModuleState& state) const {
+void OneProcess::compare_state(Side& side,
+                               const ModuleState& state,
+                               const NamedTensors& averages) const {
   const auto stage = [&](const std::string& name) {
     return stage_of(job_.execution.program.compiled(), name);
   };
@@ -152,6 +156,8 @@ void OneProcess::compare_state(Side& side, const ModuleState& state) const {
   // Parameters that no stage uses are not trained, and the single process does not hold them.
   std::erase_if(parameters, [&](const auto& named) { return stage(named.first) == kNowhere; });
   side.verifier.parameters(parameters, state_of(side.reference, kWeight), stage);
+  const NamedTensors averaged = state_of(side.reference, kAverage);
+  side.verifier.parameters(select(averages, averaged), averaged, stage);
   side.verifier.buffers(select(first_names(job_.execution.program, state.buffers), buffers),
                         buffers,
                         stage,
@@ -160,7 +166,9 @@ void OneProcess::compare_state(Side& side, const ModuleState& state) const {
 
 VerifyLine OneProcess::compare_state(Trainer& trainer) {
   const ModuleState state = trainer.module_state();
-  for_each_side([&](Side& side) { compare_state(side, state); });
+  const NamedTensors averages =
+      job_.options.optimizer.average ? trainer.averages() : NamedTensors();
+  for_each_side([&](Side& side) { compare_state(side, state, averages); });
   VerifyLine line = plain_.verifier.result();
   if (as_ranks_) {
     const VerifyLine& as_ranks = as_ranks_->verifier.result();

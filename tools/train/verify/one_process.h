@@ -57,7 +57,7 @@ class OneProcess {
 
   template <class Use>
   void for_each_side(Use&& use);
-  void compare_state(Side& side, const ModuleState& state) const;
+  void compare_state(Side& side, const ModuleState& state, const NamedTensors& averages) const;
 
   const TrainJob& job_;
   Side plain_;                    ///< adds microbatch after microbatch

@@ -124,41 +124,6 @@ TEST_CASE("a norm tells of any element that is not finite, and holds any other",
   }
 }
 
-TEST_CASE("BU-9: a gradient is too large for state that keeps squares, unless the update limits it",
-          "[executor][bucket]") {
-  const Program program = skip_net();
-  const StageProgram& stage = program.compiled().partition.stages[0];
-  const double infinity = std::numeric_limits<double>::infinity();
-  const auto norm_of = [&](const Optimizer& optimizer, double element, double most) {
-    StageBuckets bucket(stage, optimizer);
-    bucket.begin_step();
-    bucket.accumulate({torch::full({8, 6}, element), torch::zeros({8})});
-    return bucket.squared_norms(1.0, /*whole=*/true, {}, most).front().value;
-  };
-  const CustomOptimizer own{.name = "own", .update = [](const CustomUpdate&) {}};
-  for (const Optimizer& keeps :
-       {Optimizer(Adam{}), Optimizer(AdamW{}), Optimizer(Adagrad{}), Optimizer(RMSprop{})}) {
-    CHECK(norm_of(keeps, 1e25, infinity) == infinity);
-    CHECK(norm_of(keeps, 1e25, 1e20) == infinity);
-    CHECK(norm_of(keeps, 1e25, 1.0) == Catch::Approx(48e50));
-    CHECK(norm_of(keeps, 1e18, infinity) == Catch::Approx(48e36));
-  }
-  for (const Optimizer& any : {Optimizer(Sgd{.momentum = 0.5}), Optimizer(own)}) {
-    CHECK(norm_of(any, 1e25, infinity) == Catch::Approx(48e50));
-  }
-}
-
-TEST_CASE("clipping scales sums by factors that float cannot hold", "[executor][bucket]") {
-  const Program program = skip_net();
-  const StageProgram& stage = program.compiled().partition.stages[0];
-  StageBuckets bucket(stage, Sgd{.lr = 1.0});
-  bucket.begin_step();
-  bucket.accumulate({torch::full({8, 6}, 3e38), torch::full({8}, -1e38)});
-  bucket.update(1.0, {.weight = 4.0, .clip = 1e-41}, {1});
-  CHECK(torch::allclose(bucket.gradient("a.weight"), torch::full({8, 6}, 7.5e-4)));
-  CHECK(torch::allclose(bucket.gradient("a.bias"), torch::full({8}, -2.5e-4)));
-}
-
 // ---- sums over microbatches ---------------------------------------------------------------------
 
 /// Has two parameters that a backward reaches, one of them in two ways, and one that it does not
@@ -289,6 +254,41 @@ TEST_CASE("a bucket updates by the mean, clipped, keeps the mean, and leaves wha
     CHECK(bucket.gradients()[0].name == "a.weight");
     CHECK(torch::equal(bucket.gradients()[0].tensor, keeps ? mean : applied));
   }
+}
+
+TEST_CASE("BU-9: a gradient is too large for state that keeps squares, unless the update limits it",
+          "[executor][bucket]") {
+  const Program program = skip_net();
+  const StageProgram& stage = program.compiled().partition.stages[0];
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto norm_of = [&](const Optimizer& optimizer, double element, double most) {
+    StageBuckets bucket(stage, optimizer);
+    bucket.begin_step();
+    bucket.accumulate({torch::full({8, 6}, element), torch::zeros({8})});
+    return bucket.squared_norms(1.0, /*whole=*/true, {}, most).front().value;
+  };
+  const CustomOptimizer own{.name = "own", .update = [](const CustomUpdate&) {}};
+  for (const Optimizer& keeps :
+       {Optimizer(Adam{}), Optimizer(AdamW{}), Optimizer(Adagrad{}), Optimizer(RMSprop{})}) {
+    CHECK(norm_of(keeps, 1e25, infinity) == infinity);
+    CHECK(norm_of(keeps, 1e25, 1e20) == infinity);
+    CHECK(norm_of(keeps, 1e25, 1.0) == Catch::Approx(48e50));
+    CHECK(norm_of(keeps, 1e18, infinity) == Catch::Approx(48e36));
+  }
+  for (const Optimizer& any : {Optimizer(Sgd{.momentum = 0.5}), Optimizer(own)}) {
+    CHECK(norm_of(any, 1e25, infinity) == Catch::Approx(48e50));
+  }
+}
+
+TEST_CASE("clipping scales sums by factors that float cannot hold", "[executor][bucket]") {
+  const Program program = skip_net();
+  const StageProgram& stage = program.compiled().partition.stages[0];
+  StageBuckets bucket(stage, Sgd{.lr = 1.0});
+  bucket.begin_step();
+  bucket.accumulate({torch::full({8, 6}, 3e38), torch::full({8}, -1e38)});
+  bucket.update(1.0, {.weight = 4.0, .clip = 1e-41}, {1});
+  CHECK(torch::allclose(bucket.gradient("a.weight"), torch::full({8, 6}, 7.5e-4)));
+  CHECK(torch::allclose(bucket.gradient("a.bias"), torch::full({8}, -2.5e-4)));
 }
 
 TEST_CASE("an update limits each element of the mean, and keeps the mean as it was",
@@ -520,7 +520,7 @@ TEST_CASE("BU-5: a bucket in rounds has memory for whole gradients only within a
     }
     CHECK(rounds.squared_norms(6.0).size() == once.squared_norms(6.0).size());
     for (StageBuckets* buckets : {&rounds, &once}) {
-      buckets->update(0, 0.1, {.weight = 6.0}, step);
+      buckets->update(0, 0.1, {.weight = 6.0}, {step});
     }
     CHECK(torch::equal(rounds.own_weights(0)[0], once.own_weights(0)[0]));
     const std::vector<NamedTensor> kept = rounds.gradients();

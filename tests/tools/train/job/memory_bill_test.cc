@@ -2,6 +2,7 @@
 
 #include "stagecraft/tools/train/job/memory_bill.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "stagecraft/base/error.h"
@@ -66,6 +67,11 @@ TEST_CASE("each option pays for what it holds", "[tools][memory]") {
   constexpr double kTrained = 64 * sizeof(float);  // norm.weight
   CHECK(bytes_at(frozen, Time::Run) - bytes_at(sgd, Time::Run) == 2 * kTrained);
   CHECK(frozen.to_run() - sgd.to_run() == 6 * kTrained);  // a save sends and gets the states
+  const MemoryBill averaged = job_of({"--ranks", "2", "--average", "0.9"}).memory;
+  CHECK(bytes_at(averaged, Time::Run) - bytes_at(plain, Time::Run) >= weights);
+  CHECK(std::ranges::any_of(averaged.lines(), [](const MemoryLine& line) {
+    return line.what == "weights, gradients, 2 optimizer states, averages of all ranks";
+  }));
   const MemoryBill part = job_of({"--ranks", "2", "--freeze", "layers.0.*"}).memory;
   CHECK(part.to_run() < plain.to_run());
   CHECK(part.to_run() > sgd.to_run());

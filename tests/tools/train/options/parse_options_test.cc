@@ -1,5 +1,7 @@
 #include "stagecraft/tools/train/options/parse_options.h"
 
+#include <fmt/format.h>
+
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/refusal.h"
 #include "stagecraft/tools/train/options/update_rule.h"
@@ -203,6 +205,8 @@ TEST_CASE("real numbers are refused outside their range", "[tools][options]") {
   CHECK_THAT(failure_of({"--lr", "0"}), ContainsSubstring("greater than 0, found '0'"));
   CHECK_THAT(failure_of({"--lr", "nan"}), ContainsSubstring("found 'nan'"));
   CHECK_THAT(failure_of({"--clip", "-1"}), ContainsSubstring("greater than 0"));
+  CHECK_THAT(failure_of({"--clip-value", "0"}), ContainsSubstring("greater than 0"));
+  CHECK_THAT(failure_of({"--average", "1"}), ContainsSubstring("less than 1"));
   CHECK_THAT(failure_of({"--weight-decay", "-0.1"}), ContainsSubstring("at least 0"));
   CHECK_THAT(failure_of({"--optimizer", "sgd", "--momentum", "1"}),
              ContainsSubstring("less than 1"));
@@ -240,7 +244,20 @@ TEST_CASE("options that contradict each other are refused", "[tools][options]") 
              ContainsSubstring("--centered expects --optimizer rmsprop, found sgd"));
   CHECK_THAT(failure_of({"--steps", "5", "--warmup", "6"}), ContainsSubstring("at most --steps 5"));
   CHECK_THAT(failure_of({"--lr-schedule", "plateau"}), ContainsSubstring("expects --eval-every"));
-  CHECK_THAT(failure_of({"--lr-patience", "2"}), ContainsSubstring("expect --lr-schedule plateau"));
+  CHECK_THAT(failure_of({"--lr-patience", "2"}),
+             ContainsSubstring("--lr-patience expects --lr-schedule plateau"));
+  CHECK_THAT(failure_of({"--lr-factor", "0.5"}),
+             ContainsSubstring("--lr-factor expects --lr-schedule plateau or epoch"));
+  CHECK_THAT(failure_of({"--lr-epochs", "1"}), ContainsSubstring("expects --lr-schedule epoch"));
+  CHECK_THAT(failure_of({"--lr-epochs", "0"}), ContainsSubstring("--lr-epochs expects"));
+  CHECK_THAT(failure_of({"--lr-schedule", "epoch"}),
+             ContainsSubstring("--lr-schedule epoch expects --data"));
+  CHECK_THAT(failure_of({"--clip", "1", "--clip-value", "1"}),
+             ContainsSubstring("--clip-value") && ContainsSubstring("--clip"));
+  CHECK_THAT(failure_of({"--save-averages", "--save-weights", "w"}),
+             ContainsSubstring("--save-averages expects --average"));
+  CHECK_THAT(failure_of({"--save-averages", "--average", "0.9"}),
+             ContainsSubstring("--save-averages expects --save-weights"));
   CHECK_THAT(failure_of({"--lr-schedule", "plateau", "--eval-every", "2", "--lr-factor", "1"}),
              ContainsSubstring("--lr-factor expects a number below 1"));
   CHECK_THAT(failure_of({"--decay-steps", "6"}), ContainsSubstring("expects --lr-schedule wsd"));
@@ -258,8 +275,57 @@ TEST_CASE("options that contradict each other are refused", "[tools][options]") 
   CHECK_THAT(failure_of({"--optimizer", "lion"}),
              ContainsSubstring("adamw, sgd, adam, adagrad or rmsprop, found 'lion'"));
   CHECK_THAT(failure_of({"--lr-schedule", "steps"}),
-             ContainsSubstring("constant, cosine, linear, wsd or plateau"));
+             ContainsSubstring("constant, cosine, linear, wsd, plateau or epoch"));
   CHECK_THAT(failure_of({"--decay-on", "vectors"}), ContainsSubstring("matrices or all"));
+}
+
+TEST_CASE("groups, limits of elements and averages arrive as they were given", "[tools][options]") {
+  const TrainOptions o = options_of({"--freeze-for",
+                                     "b.*=20",
+                                     "--freeze-for",
+                                     "a.*=3",
+                                     "--freeze",
+                                     "c.*",
+                                     "--no-decay",
+                                     "d.*",
+                                     "--clip-value",
+                                     "0.5",
+                                     "--average",
+                                     "0.75",
+                                     "--save-weights",
+                                     "w",
+                                     "--save-averages"});
+  CHECK(o.optimizer.clip_value == 0.5);
+  CHECK(o.optimizer.average == 0.75);
+  CHECK(o.keeping.save_averages);
+  const std::vector<ParameterGroup> groups = make_groups(o.optimizer);
+  REQUIRE(groups.size() == 4);
+  CHECK((groups[0].match == "c.*" && groups[0].frozen));
+  CHECK((groups[1].match == "b.*" && groups[1].frozen_for == 20));
+  CHECK((groups[2].match == "a.*" && groups[2].frozen_for == 3));
+  CHECK((groups[3].match == "d.*" && groups[3].weight_decay == 0.0));
+  CHECK(kept_tensors(o.optimizer) == 3);
+  CHECK(kept_tensors(options_of({}).optimizer) == 2);
+  for (const char* wrong : {"a.*", "a.*=", "=3", "a.*=0", "a.*=-1", "a.*=1.5", "a.*=many", ""}) {
+    CHECK_THAT(failure_of({"--freeze-for", wrong}),
+               ContainsSubstring("--freeze-for expects PATTERN=STEPS") &&
+                   ContainsSubstring(fmt::format("found '{}'", wrong)));
+  }
+}
+
+TEST_CASE("a rate by epoch falls whenever the data were read so often", "[tools][options]") {
+  const auto factors = [](const OptimizerOptions& o) {
+    std::vector<double> all;
+    for (const std::int64_t batch : {0, 4, 5, 9, 10, 15, 20}) {
+      all.push_back(epoch_factor(o, batch, /*batches=*/5));
+    }
+    return all;
+  };
+  const OptimizerOptions each{.rate_kind = RateKind::Epoch, .lr_factor = 0.5};
+  CHECK(factors(each) == std::vector{1.0, 1.0, 0.5, 0.5, 0.25, 0.125, 0.0625});
+  const OptimizerOptions second{.rate_kind = RateKind::Epoch, .lr_factor = 0.5, .lr_epochs = 2};
+  CHECK(factors(second) == std::vector{1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.25});
+  CHECK(epoch_factor({.rate_kind = RateKind::Epoch}, 5, 5) == Plateau().factor);
 }
 
 TEST_CASE("a plateau has the library's numbers, or those that are given", "[tools][options]") {

@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <regex>
 #include <set>
 
+#include <ATen/ops/equal.h>
+
 #include "stagecraft/actors/trainer/trainer.h"
+#include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
 
@@ -107,6 +111,10 @@ TEST_CASE("in half types a pipeline has the bits of one process, and not those o
 TEST_CASE("clipping, the seed and the learning rate change the weights", "[tools][train]") {
   const std::string plain = train_json({"--stages", "2"}).sha256();
   CHECK(train_json({"--stages", "2", "--clip", "0.5"}).sha256() != plain);
+  CHECK(train_json({"--stages", "2", "--clip-value", "1e-3"}).sha256() != plain);
+  CHECK(train_json({"--stages", "2", "--clip-value", "1e9"}).sha256() == plain);
+  CHECK(train_json({"--stages", "2", "--average", "0.9"}).sha256() == plain);
+  CHECK(train_json({"--stages", "2", "--freeze-for", "layers.0.*=1"}).sha256() != plain);
   CHECK(train_json({"--stages", "2", "--seed", "1"}).sha256() != plain);
   CHECK(train_json({"--stages", "2", "--lr", "1e-3"}).sha256() != plain);
   CHECK(train_json({"--stages", "2", "--warmup", "2"}).sha256() != plain);
@@ -154,11 +162,65 @@ TEST_CASE("verify finds every pipeline bit-equal to one process", "[tools][train
                                         {"buffers", 2}});
 }
 
+TEST_CASE("averages of weights are verified, saved, and go on from a checkpoint",
+          "[tools][train][verify][weights]") {
+  const TemporaryFolder folder;
+  const std::string averages = folder.path() + "/averages.safetensors";
+  const std::string checkpoint = folder.path() + "/a.ckpt";
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.end(),
+                {"--average", "0.9", "--freeze-for", "layers.0.*=2", "--clip-value", "0.01"});
+    return train_json(more);
+  };
+  const auto read = [](const std::string& path) {
+    std::map<std::string, at::Tensor> all;
+    for (const NamedTensor& t : read_weights(path)) {
+      all.emplace(t.name, t.tensor);
+    }
+    return all;
+  };
+  const TrainOutput whole =
+      run({"--stages", "2", "--verify", "--save-averages", "--save-weights", averages});
+  CHECK(whole.verify.at("bit_equal") == true);
+  CHECK(whole.verify.at("parameters") == 2 * 39);  // the averages too
+  const auto averaged = read(averages);
+  const std::string weights = folder.path() + "/weights.safetensors";
+  (void)run({"--stages", "2", "--save-weights", weights});
+  const auto trained = read(weights);
+  REQUIRE(averaged.size() == trained.size());
+  CHECK_FALSE(at::equal(averaged.at("head.weight"), trained.at("head.weight")));
+
+  const std::string again = folder.path() + "/again.safetensors";
+  (void)run({"--stages", "1", "--steps", "2", "--save", checkpoint});
+  const TrainOutput rest = run({"--stages",
+                                "2",
+                                "--load",
+                                checkpoint,
+                                "--verify",
+                                "--save-averages",
+                                "--save-weights",
+                                again});
+  CHECK(rest.verify.at("bit_equal") == true);
+  CHECK(rest.sha256() == whole.sha256());
+  for (const auto& [name, tensor] : read(again)) {
+    CHECK(at::equal(tensor, averaged.at(name)));
+  }
+  const CommandResult without = run_train({"--stages", "2", "--load", checkpoint});
+  CHECK(without.exit_code == 2);
+  CHECK_THAT(without.err, ContainsSubstring("--average"));
+}
+
 TEST_CASE("patterns and settings that cannot be had end a run before its first step",
           "[tools][train]") {
   const CommandResult nobody = run_train({"--stages", "2", "--freeze", "layer.0.*"});
   CHECK(nobody.exit_code == 2);
   CHECK_THAT(nobody.err, ContainsSubstring("--freeze") && ContainsSubstring("\"layer.0.*\""));
+  const CommandResult later = run_train({"--stages", "2", "--freeze-for", "layer.0.*=2"});
+  CHECK(later.exit_code == 2);
+  CHECK_THAT(later.err, ContainsSubstring("--freeze-for") && ContainsSubstring("\"layer.0.*\""));
+  const CommandResult all = run_train({"--stages", "2", "--freeze-for", "*=2"});
+  CHECK(all.exit_code == 2);
+  CHECK_THAT(all.err, ContainsSubstring("freeze every parameter"));
   const CommandResult nesterov = run_train({"--optimizer", "sgd", "--nesterov"});
   CHECK(nesterov.exit_code == 2);
   CHECK_THAT(nesterov.err, ContainsSubstring("nesterov needs a momentum"));
