@@ -24,6 +24,7 @@
 #include "stagecraft/compiler/libtorch/memory_order.h"
 #include "stagecraft/compiler/measure/operator_costs.h"
 #include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/program/computing_type.h"
 #include "stagecraft/compiler/shapes/shape_captures.h"
 
 namespace stagecraft {
@@ -179,6 +180,7 @@ class Profiler {
     add_overhead();
     profile_.costs.device.name = device_;
     profile_.costs.device.threads = options_.threads;
+    profile_.costs.device.precision = computing_type(program_.graph);
     profile_.notes = cache_.take_notes();
     std::ranges::move(notes_, std::back_inserter(profile_.notes));
     return std::move(profile_);

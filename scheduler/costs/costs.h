@@ -38,6 +38,7 @@ struct CostDevice {
   /// Bytes that a microbatch keeps between I and W, over the bytes before I. I frees the values
   /// that only I needs, and gradients wait for W.
   double split_bytes = 1;
+  std::string precision;  ///< in which operators computed: "fp32", "bf16"; empty: not known
 
   friend bool operator==(const CostDevice&, const CostDevice&) = default;
 };

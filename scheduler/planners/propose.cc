@@ -405,6 +405,16 @@ class Proposals {
     return fixed < usable(plan.memory[static_cast<std::size_t>(row)]);
   }
 
+  /// Returns what makes activations smaller, as far as the costs do not say that it is done.
+  [[nodiscard]] std::string half_type_advice() const {
+    const std::string& precision = request_.costs.device.precision;
+    if (!precision.empty() && precision != "fp32") {
+      return " or smaller microbatches";
+    }
+    return fmt::format(", smaller microbatches, or --precision bf16 (of train and profile){}",
+                       precision.empty() ? " if the costs are of float32" : "");
+  }
+
   [[noreturn]] void refuse() {
     bool needs_less_activations = false;
     if (all_.empty() && !lacks_memory_ && refusal_) {
@@ -440,9 +450,7 @@ class Proposals {
                       request_.schedule || request_.builder
                           ? "leave the choice of a leaner schedule to the planner, or "
                           : "",
-                      needs_less_activations
-                          ? ", smaller microbatches, or --precision bf16 (of train and profile)"
-                          : " or smaller microbatches"));
+                      needs_less_activations ? half_type_advice() : " or smaller microbatches"));
     }
     throw Error(Errc::UsageArgument,
                 fmt::format("no plan{} was made:\n  {}\n{}",

@@ -29,19 +29,24 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Searches for as long as the options say; on a terminal, shows what is searched. `which`: search,
-/// if there are two: " with ...", for the note of the limit.
+/// Says until when a search goes on.
+struct SearchTime {
+  Clock::time_point begin;      ///< of the command's searches
+  std::optional<double> limit;  ///< seconds from then on
+  std::string_view which;  ///< search, if there are two: " with ...", for the note of the limit
+};
+
+/// Searches for as long as there is time; on a terminal, shows what is searched.
 std::vector<PlanProposal> searched(PlanRequest& request,
                                    const PlanOptions& options,
-                                   std::string_view which,
-                                   Clock::time_point begin,
+                                   const SearchTime& time,
                                    Console& console) {
   StatusLine line(console, options.json);
   bool was_cut_short = false;
   request.goes_on = [&](std::string_view what) {
-    const double seconds = seconds_since(begin);
+    const double seconds = seconds_since(time.begin);
     line.say(fmt::format("planning, {:.0f} s: {}", seconds, what));
-    was_cut_short = was_cut_short || (options.time_limit && seconds >= *options.time_limit);
+    was_cut_short = was_cut_short || (time.limit && seconds >= *time.limit);
     return !was_cut_short;
   };
   std::vector<PlanProposal> found = propose(request, options.planner);
@@ -50,16 +55,23 @@ std::vector<PlanProposal> searched(PlanRequest& request,
     line.say("");
     console.err << fmt::format(
         "note: the search{} ended after {:g} s; a larger --time-limit may find a better plan\n",
-        which,
-        *options.time_limit);
+        time.which,
+        *time.limit);
   }
   return found;
 }
 
 /// Returns the best plan without the changes of --what-if.
-PlanBefore best_before(PlanRequest request, const PlanOptions& options, Console& console) {
+PlanBefore best_before(PlanRequest request,
+                       const PlanOptions& options,
+                       SearchTime time,
+                       Console& console) {
+  if (time.limit) {
+    *time.limit /= 2;  // the search with the changes has the rest
+  }
+  time.which = " without --what-if";
   try {
-    return searched(request, options, " without --what-if", Clock::now(), console).front();
+    return searched(request, options, time, console).front();
   } catch (const Error& error) {
     if (error.code() != Errc::PlanInfeasible) {
       throw;
@@ -86,13 +98,14 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
   const PlanRequest unchanged = plan_request(options, console);
   PlanRequest request = with_changes(unchanged, options);
   const bool changes = !options.what_if.empty();
-  const PlanBefore before = changes ? best_before(unchanged, options, console) : std::nullopt;
-  const Clock::time_point begin = Clock::now();
-  const std::vector<PlanProposal> found =
-      searched(request, options, changes ? " with --what-if" : "", begin, console);
+  const SearchTime time{.begin = Clock::now(),
+                        .limit = options.time_limit,
+                        .which = changes ? " with --what-if" : ""};
+  const PlanBefore before = changes ? best_before(unchanged, options, time, console) : std::nullopt;
+  const std::vector<PlanProposal> found = searched(request, options, time, console);
   if ((options.why || options.html) && options.time_limit) {
     // The reasons get half as much time again: a search that used its time still has some.
-    request.goes_on = [begin, most = 1.5 * *options.time_limit](std::string_view) {
+    request.goes_on = [begin = time.begin, most = 1.5 * *options.time_limit](std::string_view) {
       return seconds_since(begin) < most;
     };
   }

@@ -10,6 +10,7 @@
 #include "stagecraft/actors/profile/placed_times.h"
 #include "stagecraft/compiler/measure/operator_costs.h"
 #include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/program/computing_type.h"
 #include "stagecraft/scheduler/planners/request/work_graph.h"
 
 namespace stagecraft::tools {
@@ -25,6 +26,7 @@ Costs operator_costs(const Program& program,
                      int threads) {
   Costs costs;
   costs.device.threads = threads;
+  costs.device.precision = computing_type(program.compiled().graph);
   costs.operators = program.cut().operators;
   if (costs.operators.empty()) {
     costs.operators = measure_operators(program, inputs, labels, {.threads = threads});

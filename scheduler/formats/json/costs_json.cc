@@ -265,7 +265,8 @@ class CostsDocument {
             {"task", [&] { device.task = number("task"); }},
             {"step", [&] { device.step = number("step"); }},
             {"split", [&] { device.split = number("split"); }},
-            {"split_bytes", [&] { device.split_bytes = number("split_bytes"); }}});
+            {"split_bytes", [&] { device.split_bytes = number("split_bytes"); }},
+            {"precision", [&] { device.precision = text("precision"); }}});
   }
 
   void device_traits() {

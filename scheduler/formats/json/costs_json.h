@@ -8,6 +8,7 @@
 ///                                                         and of a step beside its tasks;
 ///                 "split": 1.1,                           I and W over B, 1 if absent;
 ///                 "split_bytes": 1.2,                     bytes kept between them over before I
+///                 "precision": "bf16",                    type in which operators computed
 ///                 "processors": 2},                       shared by rows; 0: each has its own
 ///      "operators": [{"id": 0, "name": "aten::linear",   of one microbatch; the place in the
 ///                     "stage": 0,                          forward, and the stage, if in one

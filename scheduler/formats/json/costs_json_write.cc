@@ -182,6 +182,9 @@ std::string device_text(const CostDevice& device) {
       text += fmt::format(R"(, "{}": {})", name, times);
     }
   }
+  if (!device.precision.empty()) {
+    text += fmt::format(R"(, "precision": {})", json_text(device.precision));
+  }
   return text + '}';
 }
 

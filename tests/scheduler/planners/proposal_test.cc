@@ -385,7 +385,16 @@ TEST_CASE("the simplest of the fastest leads, what does not fit comes last (PO-1
   request.memory *= 0.9;  // enough for the weights
   CHECK_THAT(refused(),
              ContainsSubstring("no plan fits the devices") &&
-                 ContainsSubstring("or --precision bf16") && !ContainsSubstring("leaner schedule"));
+                 ContainsSubstring("or --precision bf16 (of train and profile) if the costs are "
+                                   "of float32") &&
+                 !ContainsSubstring("leaner schedule"));
+  request.costs.device.precision = "fp32";
+  CHECK_THAT(refused(),
+             ContainsSubstring("or --precision bf16 (of train and profile)") &&
+                 !ContainsSubstring("if the costs"));
+  request.costs.device.precision = "bf16";
+  CHECK_THAT(refused(),
+             ContainsSubstring(" or smaller microbatches") && !ContainsSubstring("--precision"));
   request.memory /= 4;
   CHECK_THAT(refused(), ContainsSubstring("or smaller microbatches") && !ContainsSubstring("bf16"));
 }

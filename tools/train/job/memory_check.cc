@@ -97,7 +97,8 @@ std::string leaner_options(const RunMemory& run) {
     ways.emplace_back("--recompute stage");
   }
   if (run.options.pipeline.precision == Precision::Float32) {
-    ways.emplace_back("--precision bf16");
+    ways.emplace_back(run.options.model.file ? "--precision bf16 if the model is in float32"
+                                             : "--precision bf16");
   }
   if (const auto schedule = leaner_schedule(run)) {
     ways.push_back(fmt::format("--schedule {}", *schedule));

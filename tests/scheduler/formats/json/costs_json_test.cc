@@ -60,7 +60,7 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
     "samples": 4, "batch": 24, "sizes": [{"operators": [{"id": 7, "forward": 2}], "samples": 8}],
     "parameters": [{"held": 4, "name": "a", "bytes": 1}],
     "device": {"threads": 2, "processors": 5, "name": "a \"box\"", "noise": 0.25, "task": 3,
-               "step": 4, "split": 1.25, "split_bytes": 1.5},
+               "step": 4, "split": 1.25, "split_bytes": 1.5, "precision": "bf16"},
     "version": 1})");
   CHECK(read.notes.empty());
   const StageCosts& stages = read.costs.stages;
@@ -115,7 +115,8 @@ TEST_CASE("every field arrives where it belongs, in any order", "[scheduler][cos
                                         .task = 3,
                                         .step = 4,
                                         .split = 1.25,
-                                        .split_bytes = 1.5});
+                                        .split_bytes = 1.5,
+                                        .precision = "bf16"});
 }
 
 TEST_CASE("devices may differ in speed and memory", "[scheduler][costs]") {
@@ -160,7 +161,10 @@ TEST_CASE("what is written is read back equal (CJ-1)", "[scheduler][costs]") {
                        costs.stages.usual};  // adds nothing new, and is kept all the same
   costs.stages.group = 2.5;
   costs.stages.groups[{1, 0}] = 2;
+  costs.device.precision = "bf16";
   costs.stages.memory.fixed = {1, 2};
+  costs.stages.memory.trained = {0.25};
+  costs.stages.memory.states = {0, 1};
   costs.stages.memory.activations = {3, 4, 0, 0, 5};
   costs.stages.memory.transient = {0};
   costs.stages.memory.replayed = {0, 7};

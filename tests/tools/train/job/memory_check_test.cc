@@ -120,7 +120,8 @@ TEST_CASE("no option is named that the command would refuse", "[tools][memory]")
   PlannedRun from_file = run;
   from_file.options.model.file = "model.pt2";
   CHECK_THAT(from_file.refused(limit),
-             ContainsSubstring(", --schedule 1f1b or more stages keep less of them"));
+             ContainsSubstring(", --precision bf16 if the model is in float32, --schedule 1f1b or "
+                               "more stages keep less of them"));
   PlannedRun by_planner = run;
   by_planner.options.planner.name = "auto";
   CHECK_THAT(by_planner.refused(limit),
