@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
-#include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/mirror/packed_state.h"
@@ -13,6 +12,7 @@
 #include "stagecraft/actors/executor/setup/setup_wire.h"
 #include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/actors/messages/data_tags.h"
+#include "stagecraft/actors/messages/state_listing.h"
 #include "stagecraft/actors/messages/timeline_tensor.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/process_end.h"
@@ -115,7 +115,7 @@ AgentActor::behavior_type agent(AgentActor::pointer,
 }
 
 /// Returns the tensors at these positions; all if there are none.
-std::vector<StateTensor> chosen(std::vector<StateTensor> state,
+std::vector<StateTensor> chosen(const std::vector<StateTensor>& state,
                                 const std::vector<std::int32_t>& only) {
   if (only.empty()) {
     return state;
@@ -166,6 +166,7 @@ Ready StageWorker::load(const LoadPlan& m) {
           fmt::format("LoadPlan for {} came to {}", peer_name(m.rank), peer_name(context_->rank)));
     }
     RankSetup setup = source_(*context_, m);
+    committed_.clear();
     plan_ = setup.plan_id;
     state_deadline_ = setup.options.state_deadline;
     feed_ = std::make_unique<LocalFeed>(setup);
@@ -181,6 +182,7 @@ ShapeLoaded StageWorker::load_shape(const LoadShape& m) {
     if (phase_ == Phase::Idle) {
       check_phase("LoadShape");
     }
+    committed_.clear();
     executor_->add_shape(shapes_(*context_, m, plan_));
   });
 }
@@ -188,6 +190,7 @@ ShapeLoaded StageWorker::load_shape(const LoadShape& m) {
 StepReport StageWorker::run(const StepOrder& m) {
   return answer(StepReport{.submission = m.submission}, [&](StepReport& report) {
     check_phase("StepOrder");
+    committed_.clear();
     LocalRead local;
     if (!m.local.source.empty()) {
       feed_->begin(m.local);
@@ -232,19 +235,23 @@ StateListing StageWorker::send_state(const SendState& m) {
     }
     const at::NoGradGuard no_grad;
     const std::vector<StateTensor> state =
-        chosen(m.gradients ? executor_->gradients() : executor_->committed_state(), m.only);
-    for (std::size_t i = 0; i < state.size(); ++i) {
-      listing.names.push_back(state[i].name);
-      listing.shapes.push_back(state[i].tensor.sizes().vec());
-      listing.types.emplace_back(c10::toString(state[i].tensor.scalar_type()));
-      if (m.tensors) {
-        // Send a copy: the next step writes to the living tensor.
-        at::Tensor copy = state[i].tensor.detach().to(
-            at::kCPU, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
-        context_->transport->send(kDriver, state_tag(plan_, m.request, i), std::move(copy));
-      }
+        m.gradients ? chosen(executor_->gradients(), m.only) : chosen(committed_state(), m.only);
+    add_tensors(listing, state);
+    for (std::size_t i = 0; m.tensors && i < state.size(); ++i) {
+      // Send a copy: the next step writes to the living tensor.
+      at::Tensor copy = state[i].tensor.detach().to(
+          at::kCPU, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
+      context_->transport->send(kDriver, state_tag(plan_, m.request, i), std::move(copy));
     }
   });
+}
+
+/// Lists the state once for all requests until a message may change it.
+const std::vector<StateTensor>& StageWorker::committed_state() {
+  if (committed_.empty()) {
+    committed_ = executor_->committed_state();
+  }
+  return committed_;
 }
 
 StateTaken StageWorker::take_state(const TakeState& m) {
@@ -252,6 +259,7 @@ StateTaken StageWorker::take_state(const TakeState& m) {
     if (phase_ == Phase::Idle) {
       check_phase("TakeState");
     }
+    committed_.clear();
     executor_->drop_accumulated();
     // If this fails, others may have the new state: the old one, of as many updates, is then no
     // copy of theirs (LV-1).

@@ -79,6 +79,7 @@ class StageWorker {
   void check_phase(const char* message) const;
   /// Returns the number of rows that it sends.
   std::int64_t send_timeline(const StepOrder& m);
+  [[nodiscard]] const std::vector<StateTensor>& committed_state();
   void take_named_state(const TakeState& m) const;
   [[nodiscard]] at::Tensor packed_copy(const TakeState& m) const;
   [[nodiscard]] Mirror& mirror() const;
@@ -92,7 +93,8 @@ class StageWorker {
   PlanId plan_;  ///< of the last LoadPlan; so is the deadline
   std::chrono::milliseconds state_deadline_{0};
   std::unique_ptr<StageExecutor> executor_;
-  std::unique_ptr<LocalFeed> feed_;  ///< of the same plan
+  std::vector<StateTensor> committed_;  ///< of the executor; empty: not listed since it changed
+  std::unique_ptr<LocalFeed> feed_;     ///< of the same plan
   Phase phase_ = Phase::Idle;
   std::int64_t updates_ = 0;  ///< of the weights, while the phase is Ready
 };

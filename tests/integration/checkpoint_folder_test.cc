@@ -221,7 +221,7 @@ TEST_CASE("a state of more bytes than are read at once is saved and loaded by an
   Trainer saved = trainer_of(two_ranks, two);
   (void)step_of(saved, 0).get();
   saved.save(path);
-  CHECK(std::filesystem::file_size(path) > 2 * static_cast<std::uintmax_t>(kReadBytes));
+  CHECK(std::filesystem::file_size(path) > 2 * kReadBytes);
 
   const Program four = program_of(4);
   const Cluster four_ranks = Cluster::local(4);

@@ -64,6 +64,16 @@ at::Tensor in_order(const at::Tensor& tensor) {
   return tensor.detach().resolve_conj().resolve_neg().contiguous();
 }
 
+/// Returns the header. Errors: CheckpointFormat if a type in it is quantized.
+CheckpointHeader with_plain_types(CheckpointHeader header) {
+  for (const TensorEntry& entry : header.tensors) {
+    if (!type_named(entry.type)) {
+      refuse_tensor(entry.name, "quantized");
+    }
+  }
+  return header;
+}
+
 std::span<const char> bytes_of_tensor(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
@@ -98,18 +108,6 @@ CheckpointHeader header_of(const Checkpoint& checkpoint) {
   return header;
 }
 
-CheckpointHeader::Entry entry_of(std::string name,
-                                 std::string type,
-                                 std::vector<std::int64_t> shape) {
-  const auto known = type_named(type);
-  if (!known) {
-    refuse_tensor(name, "quantized");
-  }
-  const std::uint64_t bytes =
-      static_cast<std::uint64_t>(c10::multiply_integers(shape)) * c10::elementSize(*known);
-  return {std::move(name), std::move(type), std::move(shape), bytes};
-}
-
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   CheckpointSave save(path, header_of(checkpoint));
   for (const auto& [name, tensor] : checkpoint.tensors) {
@@ -119,7 +117,7 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
 }
 
 CheckpointSave::CheckpointSave(const std::string& path, CheckpointHeader header) try
-    : header_(std::move(header)),
+    : header_(with_plain_types(std::move(header))),
       file_(path),
       writer_(file_, header_),
       thread_(header_.tensors.size(), kHeldBytes, [this](const at::Tensor& tensor) {
@@ -134,7 +132,7 @@ CheckpointSave::CheckpointSave(const std::string& path, CheckpointHeader header)
 }
 
 void CheckpointSave::add(const at::Tensor& tensor) {
-  const CheckpointHeader::Entry& entry = header_.tensors.at(added_++);
+  const TensorEntry& entry = header_.tensors.at(added_++);
   require_plain(entry.name, tensor);
   SC_CHECK(tensor.sizes() == at::IntArrayRef(entry.shape) && type_text(tensor) == entry.type,
            "a checkpoint gets the tensors of its header: " + entry.name);
@@ -172,7 +170,7 @@ Checkpoint read_checkpoint(const std::string& path) {
   const CheckpointHeader& header = reader.header();
   Checkpoint checkpoint{header, {}};
   for (std::size_t i = 0; i < header.tensors.size(); ++i) {
-    const CheckpointHeader::Entry& entry = header.tensors[i];
+    const TensorEntry& entry = header.tensors[i];
     at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(*type_named(entry.type)));
     reader.read(i, 0, {static_cast<char*>(tensor.mutable_data_ptr()), tensor.nbytes()});
     checkpoint.tensors.push_back({entry.name, std::move(tensor)});
@@ -182,19 +180,16 @@ Checkpoint read_checkpoint(const std::string& path) {
 
 at::Tensor read_tensor(const CheckpointReader& reader, const std::string& name) {
   const auto share = share_named(name);
-  const auto& tensors = reader.header().tensors;
-  const auto entry =
-      std::ranges::find(tensors, share ? share->name : name, &CheckpointHeader::Entry::name);
-  SC_CHECK(entry != tensors.end(), "the checkpoint has every tensor that ranks list: " + name);
-  const at::TensorOptions options(*type_named(entry->type));
+  const auto position = reader.position_of(share ? share->name : name);
+  SC_CHECK(position.has_value(), "the checkpoint has every tensor that ranks list: " + name);
+  const TensorEntry& entry = reader.header().tensors[*position];
+  const at::TensorOptions options(*type_named(entry.type));
   at::Tensor tensor =
-      share ? at::empty(share->end - share->begin, options) : at::empty(entry->shape, options);
+      share ? at::empty(share->end - share->begin, options) : at::empty(entry.shape, options);
   const std::size_t begin =
       share ? static_cast<std::size_t>(share->begin) * tensor.element_size() : 0;
-  SC_CHECK(begin + tensor.nbytes() <= entry->bytes, "a share is a part of its tensor: " + name);
-  reader.read(static_cast<std::size_t>(entry - tensors.begin()),
-              begin,
-              {static_cast<char*>(tensor.mutable_data_ptr()), tensor.nbytes()});
+  SC_CHECK(begin + tensor.nbytes() <= entry.bytes, "a share is a part of its tensor: " + name);
+  reader.read(*position, begin, {static_cast<char*>(tensor.mutable_data_ptr()), tensor.nbytes()});
   return tensor;
 }
 
@@ -243,11 +238,11 @@ void check_same_model(const CheckpointHeader& found, const ExpectedState& expect
         .about("SeedFrom::Checkpoint or SeedFrom::Trainer");
   }
   std::map<std::string, std::string> extra;
-  for (const CheckpointHeader::Entry& entry : found.tensors) {
+  for (const TensorEntry& entry : found.tensors) {
     extra[entry.name] = shape_text(entry.type, entry.shape);
   }
   const std::map<std::string, std::string> shapes = extra;
-  for (const auto& [name, type, shape] : expected.tensors) {
+  for (const auto& [name, type, shape, bytes] : expected.tensors) {
     const auto same = shapes.find(name);
     if (same == shapes.end()) {
       throw_other_model(

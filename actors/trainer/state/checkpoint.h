@@ -37,10 +37,6 @@ struct Checkpoint : CheckpointFacts {
 /// cannot be written, or reads back differently. An old file at `path` does not change.
 void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
-/// Returns a tensor's entry. Errors: CheckpointFormat for a quantized type.
-[[nodiscard]] CheckpointHeader::Entry entry_of(std::string name,
-                                               std::string type,
-                                               std::vector<std::int64_t> shape);
 /// Returns the header of its file. Errors: CheckpointFormat, as write_checkpoint.
 [[nodiscard]] CheckpointHeader header_of(const Checkpoint& checkpoint);
 
@@ -95,14 +91,9 @@ class CheckpointSave {
 
 /// ExpectedState is the state that a trainer must find in a checkpoint.
 struct ExpectedState {
-  struct Entry {
-    std::string name;
-    std::string type;
-    std::vector<std::int64_t> shape;
-  };
   std::optional<std::uint64_t> seed;  ///< none: any seed
   std::string optimizer;
-  std::vector<Entry> tensors;  ///< a name may occur twice
+  std::vector<TensorEntry> tensors;  ///< a name may occur twice
 };
 
 /// Compares a checkpoint with it.

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
 #include <msgpack.hpp>
 
@@ -225,7 +226,7 @@ std::uint64_t little_endian_at(std::span<const char> bytes, std::size_t at) {
 }
 
 /// Returns nothing if type and shape of the entry give its number of bytes; else the contradiction.
-std::string contradiction(const CheckpointHeader::Entry& entry) {
+std::string contradiction(const TensorEntry& entry) {
   const auto type = type_named(entry.type);
   std::uint64_t bytes = type ? c10::elementSize(*type) : 0;
   for (const std::int64_t extent : entry.shape) {
@@ -248,6 +249,13 @@ std::optional<at::ScalarType> type_named(std::string_view name) {
     }
   }
   return std::nullopt;
+}
+
+TensorEntry entry_of(std::string name, std::string type, std::vector<std::int64_t> shape) {
+  const auto known = type_named(type);
+  const std::uint64_t bytes = static_cast<std::uint64_t>(c10::multiply_integers(shape)) *
+                              (known ? c10::elementSize(*known) : 1);
+  return {std::move(name), std::move(type), std::move(shape), bytes};
 }
 
 // ---- writing ------------------------------------------------------------------------------------
@@ -298,6 +306,11 @@ CheckpointReader::Descriptor::~Descriptor() {
   if (fd >= 0) {
     close(fd);
   }
+}
+
+std::optional<std::size_t> CheckpointReader::position_of(std::string_view name) const {
+  const auto found = positions_.find(name);
+  return found == positions_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void CheckpointReader::read(std::size_t tensor, std::size_t begin, std::span<char> bytes) const {
@@ -381,7 +394,7 @@ void CheckpointReader::read_header(std::uint64_t version) {
 
 /// Sets the places of the tensors, which follow each other and fill the file to its end.
 void CheckpointReader::place_tensors(std::size_t begin) {
-  for (const CheckpointHeader::Entry& entry : header_.tensors) {
+  for (const TensorEntry& entry : header_.tensors) {
     if (const std::string wrong = contradiction(entry); !wrong.empty()) {
       refuse(wrong);
     }
@@ -389,6 +402,7 @@ void CheckpointReader::place_tensors(std::size_t begin) {
     if (begin > content_ || entry.bytes > content_ - begin) {
       refuse(fmt::format("{} lies behind its end", entry.name));
     }
+    positions_.emplace(entry.name, places_.size());
     places_.push_back(begin);
     begin += static_cast<std::size_t>(entry.bytes);
   }

@@ -14,6 +14,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,16 +50,18 @@ struct CheckpointFacts {
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
 };
 
-struct CheckpointHeader : CheckpointFacts {
-  struct Entry {
-    std::string name;
-    std::string type;
-    std::vector<std::int64_t> shape;
-    std::uint64_t bytes = 0;
+/// TensorEntry is a tensor without its values.
+struct TensorEntry {
+  std::string name;
+  std::string type;  ///< LibTorch's name
+  std::vector<std::int64_t> shape;
+  std::uint64_t bytes = 0;
 
-    friend bool operator==(const Entry&, const Entry&) = default;
-  };
-  std::vector<Entry> tensors;
+  friend bool operator==(const TensorEntry&, const TensorEntry&) = default;
+};
+
+struct CheckpointHeader : CheckpointFacts {
+  std::vector<TensorEntry> tensors;
 
   friend bool operator==(const CheckpointHeader&, const CheckpointHeader&) = default;
 };
@@ -65,6 +69,11 @@ struct CheckpointHeader : CheckpointFacts {
 /// Returns the LibTorch type of this name. Knows every type that holds plain numbers; knows no
 /// quantized type, which wraps other numbers.
 [[nodiscard]] std::optional<at::ScalarType> type_named(std::string_view name);
+
+/// Returns the entry with its bytes: one for each element of a type that type_named does not know.
+[[nodiscard]] TensorEntry entry_of(std::string name,
+                                   std::string type,
+                                   std::vector<std::int64_t> shape);
 
 class CheckpointWriter {
  public:
@@ -96,6 +105,9 @@ class CheckpointReader {
   [[nodiscard]] const CheckpointHeader& header() const { return header_; }
   [[nodiscard]] const Sha256::Digest& checksum() const { return checksum_; }
 
+  /// Returns the position of the tensor of this name.
+  [[nodiscard]] std::optional<std::size_t> position_of(std::string_view name) const;
+
   /// Fills `bytes` with the bytes of tensor `tensor` from byte `begin` on.
   /// Requires: the tensor has that many bytes.
   void read(std::size_t tensor, std::size_t begin, std::span<char> bytes) const;
@@ -123,6 +135,7 @@ class CheckpointReader {
   Sha256::Digest checksum_{};
   CheckpointHeader header_;
   std::vector<std::size_t> places_;  ///< where each tensor begins
+  std::map<std::string, std::size_t, std::less<>> positions_;
 };
 
 }  // namespace stagecraft

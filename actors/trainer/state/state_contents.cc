@@ -34,7 +34,8 @@ std::vector<StateEntry> contents_of(const std::vector<NamedTensor>& unused,
                                     const std::vector<StateListing>& listings) {
   std::vector<StateEntry> contents;
   for (const auto& [name, tensor] : unused) {
-    contents.push_back({name, c10::toString(tensor.scalar_type()), tensor.sizes().vec(), {}});
+    contents.push_back(
+        {entry_of(name, c10::toString(tensor.scalar_type()), tensor.sizes().vec()), {}});
   }
   std::set<std::string> seen;  // copies have the same parts, and two stages can have one buffer
   struct Shared {
@@ -51,14 +52,15 @@ std::vector<StateEntry> contents_of(const std::vector<NamedTensor>& unused,
       StatePart part{.rank = Rank(r), .position = static_cast<std::int32_t>(i)};
       const auto share = share_named(listing.names[i]);
       if (!share) {
-        contents.push_back({listing.names[i], listing.types[i], listing.shapes[i], {part}});
+        contents.push_back(
+            {entry_of(listing.names[i], listing.types[i], listing.shapes[i]), {part}});
         continue;
       }
       const auto [place, is_first] = shared.try_emplace(share->name);
       if (is_first) {
         const at::IntArrayRef sizes = whole_sizes(graph, share->name);
         place->second = {contents.size(), c10::multiply_integers(sizes)};
-        contents.push_back({share->name, listing.types[i], sizes.vec(), {}});
+        contents.push_back({entry_of(share->name, listing.types[i], sizes.vec()), {}});
       }
       part.begin = share->begin;
       contents[place->second.entry].parts.push_back(part);

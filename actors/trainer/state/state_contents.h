@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "stagecraft/actors/messages/messages.h"
+#include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/compiler/graph/graph.h"
 
@@ -23,10 +24,7 @@ struct StatePart {
   std::int64_t begin = 0;     ///< its first element in the whole tensor
 };
 
-struct StateEntry {
-  std::string name;
-  std::string type;  ///< as in StateListing
-  std::vector<std::int64_t> shape;
+struct StateEntry : TensorEntry {
   std::vector<StatePart> parts;  ///< one if a rank has it whole; none: no stage has it
 };
 

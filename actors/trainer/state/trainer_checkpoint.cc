@@ -22,12 +22,9 @@ CheckpointFacts facts_of(const TrainerState& state, const RunFacts& run) {
 ExpectedState expected_state(const TrainerState& state,
                              const std::vector<StateListing>& listings,
                              const RunFacts& run) {
-  ExpectedState expected{.seed = run.seed, .optimizer = run.optimizer, .tensors = {}};
-  for (StateEntry& entry : contents_of(state.unused(), state.graph(), listings)) {
-    expected.tensors.push_back(
-        {std::move(entry.name), std::move(entry.type), std::move(entry.shape)});
-  }
-  return expected;
+  const std::vector<StateEntry> contents = contents_of(state.unused(), state.graph(), listings);
+  return {
+      .seed = run.seed, .optimizer = run.optimizer, .tensors = {contents.begin(), contents.end()}};
 }
 
 }  // namespace
@@ -41,11 +38,8 @@ std::unique_ptr<CheckpointSave> begin_save(const std::function<std::string(std::
                                            TrainerState& state,
                                            const RunFacts& run) {
   const std::vector<StateEntry> contents = state.contents();  // first, as above
-  CheckpointHeader header{facts_of(state, run), {}};
+  CheckpointHeader header{facts_of(state, run), {contents.begin(), contents.end()}};
   const std::string path = path_of(header.step);  // before errors that a caller names by it
-  for (const StateEntry& entry : contents) {
-    header.tensors.push_back(entry_of(entry.name, entry.type, entry.shape));
-  }
   auto save = std::make_unique<CheckpointSave>(path, std::move(header));
   state.read_each(contents, [&](const StateTensor& read) { save->add(read.tensor); });
   return save;

@@ -9,7 +9,7 @@
 
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/actors/executor/step/foreign_error.h"
-#include "stagecraft/actors/trainer/state/checkpoint_file.h"
+#include "stagecraft/actors/messages/state_listing.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
@@ -18,27 +18,11 @@
 namespace stagecraft {
 namespace {
 
-StateListing listing_of(const std::vector<StateTensor>& state) {
-  StateListing listing;
-  for (const auto& [name, tensor] : state) {
-    listing.names.push_back(name);
-    listing.shapes.push_back(tensor.sizes().vec());
-    listing.types.emplace_back(c10::toString(tensor.scalar_type()));
-  }
-  return listing;
-}
-
-std::int64_t bytes_of(const StateEntry& entry) {
-  const auto type = type_named(entry.type);
-  return c10::multiply_integers(entry.shape) *
-         static_cast<std::int64_t>(type ? c10::elementSize(*type) : 1);
-}
-
 /// Returns the end of the entries that are read together from `begin` on.
 std::size_t end_of_batch(const std::vector<StateEntry>& contents, std::size_t begin) {
   std::size_t end = begin + 1;
-  for (std::int64_t bytes = bytes_of(contents[begin]); end < contents.size(); ++end) {
-    bytes += bytes_of(contents[end]);
+  for (std::uint64_t bytes = contents[begin].bytes; end < contents.size(); ++end) {
+    bytes += contents[end].bytes;
     if (bytes > kReadBytes) {
       break;
     }
@@ -204,7 +188,7 @@ std::vector<NamedTensor> TrainerState::read_gradients() {
   const std::vector<std::vector<StateTensor>> read = crew_.read_gradients();
   std::vector<StateListing> listings;
   for (const std::vector<StateTensor>& of_rank : read) {
-    listings.push_back(listing_of(of_rank));
+    add_tensors(listings.emplace_back(), of_rank);
   }
   std::map<std::string, at::Tensor> by_name;
   for (const StateEntry& entry : contents_of({}, graph(), listings)) {

@@ -26,7 +26,7 @@
 namespace stagecraft {
 
 /// Bytes that are read from the ranks at once, unless a single tensor has more.
-inline constexpr std::int64_t kReadBytes = std::int64_t{64} << 20U;
+inline constexpr std::uint64_t kReadBytes = std::uint64_t{64} << 20U;
 
 /// StateSource returns the tensor of this name, or the share of it (share_name).
 using StateSource = std::function<at::Tensor(const std::string&)>;

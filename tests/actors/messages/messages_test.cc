@@ -12,12 +12,14 @@
 #include <type_traits>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 
 #include "stagecraft/actors/driver/driver.h"
 #include "stagecraft/actors/executor/setup/trainer_options.h"
 #include "stagecraft/actors/messages/actor_host.h"
 #include "stagecraft/actors/messages/process_actors.h"
 #include "stagecraft/actors/messages/process_messages.h"
+#include "stagecraft/actors/messages/state_listing.h"
 #include "stagecraft/actors/messages/timeline_tensor.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -327,6 +329,15 @@ TEST_CASE("numbers of every kind keep their bits in a message", "[actors][messag
   CHECK(read.counts[0].name == "rows");
   REQUIRE(read.counts[0].numbers.size() == 2);
   CHECK(bits(read.counts[0].numbers[1]) == bits(number));
+}
+
+TEST_CASE("a listing gets name, shape and type of each tensor", "[actors][messages]") {
+  StateListing listing;
+  add_tensors(listing, {{"weight:a", at::empty({2, 3})}});
+  add_tensors(listing, {{"buffer:count", at::empty({}, at::kLong)}});
+  CHECK(listing.names == std::vector<std::string>{"weight:a", "buffer:count"});
+  CHECK(listing.shapes == std::vector<std::vector<std::int64_t>>{{2, 3}, {}});
+  CHECK(listing.types == std::vector<std::string>{"Float", "Long"});
 }
 
 }  // namespace

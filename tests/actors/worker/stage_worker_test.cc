@@ -16,6 +16,7 @@
 #include "stagecraft/actors/executor/setup/setup_wire.h"
 #include "stagecraft/actors/messages/data_tags.h"
 #include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/libtorch/same_bits.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
@@ -180,6 +181,19 @@ TEST_CASE("a rank sends the tensors that were picked, and knows no others", "[ac
   const auto position = GENERATE(-1, 1, 1'000'000);
   CHECK(code_of(f.worker->send_state({.request = Submission(9), .only = {position}}).error) ==
         Errc::Internal);
+}
+
+TEST_CASE("a rank lists its state anew once it has another", "[actors][worker]") {
+  Fixture f;
+  f.load();
+  CHECK(f.worker->send_state({.tensors = false}).names == std::vector<std::string>{"weight:w"});
+  CHECK(f.run(0).committed);
+  const at::Tensor trained = f.weight();
+  CHECK_FALSE(same_bits(trained, at::ones({3})));
+  f.load();  // another executor
+  CHECK(same_bits(f.weight(), at::ones({3})));
+  CHECK(f.take(at::full({3}, 4.0)).error.empty());
+  CHECK(same_bits(f.weight(), at::full({3}, 4.0)));
 }
 
 TEST_CASE("a state that is announced leaves no copy of that of others (LV-1)", "[actors][worker]") {

@@ -425,6 +425,20 @@ TEST_CASE("a tensor that is not the one of the header is not written", "[actors]
   CHECK(thrown_by([&] { save.publish(); }) == Errc::Internal);  // some are missing
 }
 
+TEST_CASE("an entry knows its bytes, and a save takes no type that is not kept",
+          "[actors][checkpoint]") {
+  CHECK(entry_of("a", "Float", {2, 3}).bytes == 24);
+  CHECK(entry_of("a", "Long", {}).bytes == 8);
+  CHECK(entry_of("a", "Half", {0, 3}).bytes == 0);
+  const TensorEntry quantized = entry_of("buffer:x", "QInt8", {4});
+  CHECK(quantized.bytes == 4);
+  const TemporaryFolder folder;
+  CHECK(thrown_by([&] {
+          const CheckpointSave save(folder.path() + "/a.ckpt", {{}, {quantized}});
+        }) == Errc::CheckpointFormat);
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
 TEST_CASE("a disk that fills while a checkpoint is written leaves the older file (CK-1)",
           "[actors][checkpoint][faults]") {
   const TemporaryFolder folder;
@@ -461,6 +475,8 @@ TEST_CASE("a tensor or a share of it is read by its name", "[actors][checkpoint]
   CHECK(thrown_by([&] { (void)read_tensor(reader, share_name("weight:a", 1, 7)); }) ==
         Errc::Internal);
   CHECK(thrown_by([&] { (void)read_tensor(reader, "weight:b"); }) == Errc::Internal);
+  CHECK(reader.position_of("weight:none") == 2);
+  CHECK_FALSE(reader.position_of("weight:b"));
 }
 
 TEST_CASE("weights and buffers of a checkpoint are read under the module's names",
