@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <exception>
@@ -31,7 +32,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kEnd = ".ckpt";
-constexpr std::string_view kPart = ".ckpt.part-";  // WF-2
+constexpr std::string_view kPart = ".part-";  // WF-2
+constexpr std::size_t kPartDigits = 8;
 
 std::string path_of(const std::string& folder, std::int64_t step) {
   return (fs::path(folder) / fmt::format("{}{:09}{}", kPrefix, step, kEnd)).string();
@@ -49,6 +51,17 @@ std::optional<std::int64_t> step_of(std::string_view name) {
   return error == std::errc() && end == digits.data() + digits.size() && step >= 0
              ? std::optional(step)
              : std::nullopt;
+}
+
+/// Returns whether this is the name of a half-written checkpoint: NAME.ckpt.part-XXXXXXXX.
+bool is_half_written(std::string_view name) {
+  const std::size_t begin = name.rfind(kPart);
+  if (begin == std::string_view::npos || !name.substr(0, begin).ends_with(kEnd)) {
+    return false;
+  }
+  const std::string_view digits = name.substr(begin + kPart.size());
+  return digits.size() == kPartDigits &&
+         std::ranges::all_of(digits, [](unsigned char digit) { return std::isxdigit(digit) != 0; });
 }
 
 struct Kept {
@@ -174,7 +187,7 @@ struct CheckpointFolder::Impl {
   void remove_parts() const {
     std::vector<std::string> parts;
     for_each_name(folder, [&](const std::string& name) {
-      if (name.starts_with(kPrefix) && name.find(kPart) != std::string::npos) {
+      if (is_half_written(name)) {
         parts.push_back((fs::path(folder) / name).string());
       }
     });

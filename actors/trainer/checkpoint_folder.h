@@ -19,8 +19,8 @@
 ///       never removed. Other names in the folder are left alone.
 /// CS-3: a failed save is reported once, as a value. Training continues, and the files in the
 ///       folder stay.
-/// CS-4: one process at a time writes to a folder. It removes the half-written files of a killed
-///       process.
+/// CS-4: one process at a time writes to a folder. It removes the half-written checkpoints, of any
+///       name, of a killed process.
 #pragma once
 
 #include <cstdint>

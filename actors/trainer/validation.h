@@ -77,8 +77,8 @@ struct Validation {
   double min_delta = 0.0;       ///< FV-1
   std::optional<int> patience;  ///< ends the loop after so many evaluations without improvement
   std::optional<Plateau> plateau;
-  /// Checkpoint of the best state, written when it is found; empty: none. Not in the folder of a
-  /// CheckpointFolder, which removes only its own files that a killed run has left unfinished.
+  /// Checkpoint of the best state, written when it is found; empty: none. In the folder of a
+  /// CheckpointFolder, a file NAME.ckpt that a killed run has left unfinished is removed (CS-4).
   std::string best_path;
   std::function<void(const FitEvaluation&)> on_evaluation;  ///< called after each, on your thread
 };

@@ -319,10 +319,18 @@ TEST_CASE("CS-4: a folder is one run's, and what a killed one left half-written 
           "[integration][checkpoints]") {
   const TemporaryFolder folder;
   folder.write("step-000000004.ckpt.part-AbCd1234", "half");
-  folder.write("mine.part-AbCd1234", "kept");
+  folder.write("best.ckpt.part-00ff00ff", "half");
+  const std::set<std::string> others{"mine.part-AbCd1234",
+                                     "mine.ckpt.part-2",
+                                     "mine.ckpt.part-AbCd123x",
+                                     "mine.ckpt.part-AbCd1234.txt",
+                                     "best.ckpt"};
+  for (const std::string& name : others) {
+    folder.write(name, "kept");
+  }
   {
     CheckpointFolder first(folder.path());
-    CHECK(names_in(folder.path()) == std::set<std::string>{"mine.part-AbCd1234"});
+    CHECK(names_in(folder.path()) == others);
     CHECK_THAT(refusal([&] { const CheckpointFolder second(folder.path()); }, Errc::UsageFile),
                ContainsSubstring("another run"));
     AtAnyStep run;
