@@ -38,6 +38,12 @@ struct LogField {
 /// Returns the text of one line. A value that contains a space, a quote or `=` is quoted.
 [[nodiscard]] std::string log_line(std::string_view phrase, std::initializer_list<LogField> fields);
 
+/// Returns whether to log an event after it has occurred `times` times: the first time, then ever
+/// more rarely.
+[[nodiscard]] constexpr bool is_logged(std::int64_t times) {
+  return (times & (times - 1)) == 0;
+}
+
 /// Writes one line to standard error if `level` is Warning or Error.
 void log(Level level, std::string_view phrase, std::initializer_list<LogField> fields = {});
 

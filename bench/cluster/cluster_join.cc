@@ -31,6 +31,7 @@
 #include <netinet/in.h>
 
 #include "stagecraft/actors/launch/fleet/fleet.h"
+#include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/bench/cluster/played_workers.h"
 #include "stagecraft/bench/hardware.h"
@@ -42,12 +43,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 3;
 constexpr int kOrders = 21;
-constexpr int kCredentials = 4;  // of workers; the fleet makes so many at once
 constexpr std::chrono::minutes kPatience{5};
 
 /// Figures of one cluster, as the driver's process sees it.
 struct Figures {
-  double credentials_s = 0;  ///< to make them for all places and open the port
+  double credentials_s = 0;  ///< to make them for all places
   double join_s = 0;         ///< from then until all have joined
   double join_cpu_s = 0;     ///< of the driver, for joining
   double network_s = 0;      ///< until every worker has the addresses of all
@@ -187,14 +187,18 @@ Figures measure(int workers) {
     throw std::runtime_error("no folder can be made in /tmp");
   }
   Figures figures;
-  const auto fleet = std::make_shared<Fleet>(
-      SpawnOptions{.workers_come = true, .meeting_place = folder, .join_deadline = kPatience});
-  played.prepare(std::string(folder) + "/credentials", kCredentials);
-  const double memory = status_of_process("VmRSS:");
+  const std::string credentials = std::string(folder) + "/cluster";
   const auto begun = Clock::now();
+  make_credentials(credentials, {.members = workers, .durable = false});
+  figures.credentials_s = seconds_since(begun);
+  const auto fleet = std::make_shared<Fleet>(SpawnOptions{.credentials = credentials,
+                                                          .workers_come = true,
+                                                          .meeting_place = folder,
+                                                          .join_deadline = kPatience});
+  played.prepare(credentials);
+  const double memory = status_of_process("VmRSS:");
   const auto joined = std::async(std::launch::async, [&] { fleet->require(workers); });
   const std::uint16_t port = port_in(folder);
-  figures.credentials_s = seconds_since(begun);
   const double cpu = processors();
   const auto opened = Clock::now();
   played.join(port);

@@ -107,7 +107,7 @@ struct EchoPeers::Impl {
       : credentials(count),
         host(open_control_plane(load_credentials(credentials.dir() + "/driver"), {})),
         door(host.system().spawn(admission, desk, static_cast<std::size_t>(count))) {
-    const std::uint16_t port = publish(host, door, kLoopback);
+    const std::uint16_t port = publish(host, door, std::make_shared<PeerNodes>(), kLoopback);
     for (int i = 0; i < count; ++i) {
       std::vector<std::string> arguments =
           worker_arguments({.host = kLoopback,

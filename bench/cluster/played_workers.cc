@@ -86,20 +86,19 @@ void write_line(int to, std::string line) {
   static_cast<void>(send(to, line.data(), line.size(), MSG_NOSIGNAL));
 }
 
-/// Runs a process that plays workers. It takes these orders: a folder and the number of credentials
-/// in it, which it answers when it is ready; a port; and the end.
+/// Runs a process that plays workers. It takes these orders: a folder of credentials, which it
+/// answers when it is ready; a port; and the end.
 [[noreturn]] void play(int orders, int first, int count) {
   const std::string credentials = read_line(orders);
-  const int members = std::atoi(read_line(orders).c_str());
   std::promise<std::uint16_t> told;
   const std::shared_future<std::uint16_t> port = told.get_future().share();
   std::barrier ready(count + 1);
   std::counting_semaphore turns(kAtOnce);
   std::vector<std::thread> workers;
-  for (int worker = first; worker < first + count && members > 0; ++worker) {
+  for (int worker = first; worker < first + count && !credentials.empty(); ++worker) {
     workers.emplace_back([&, worker] {
-      ActorHost& host = open_control_plane(
-          load_credentials(credentials + "/" + worker_name(worker % members)), {});
+      ActorHost& host =
+          open_control_plane(load_credentials(credentials + "/" + worker_name(worker)), {});
       ready.arrive_and_wait();
       const std::uint16_t door = port.get();
       turns.acquire();
@@ -152,10 +151,9 @@ PlayedWorkers::~PlayedWorkers() {
   }
 }
 
-void PlayedWorkers::prepare(const std::string& credentials, int members) const {
+void PlayedWorkers::prepare(const std::string& credentials) const {
   for (const int order : orders_) {
     write_line(order, credentials);
-    write_line(order, std::to_string(members));
   }
   for (const int order : orders_) {
     if (read_line(order) != "ready") {

@@ -22,9 +22,9 @@ class PlayedWorkers {
   PlayedWorkers(const PlayedWorkers&) = delete;
   PlayedWorkers& operator=(const PlayedWorkers&) = delete;
 
-  /// Makes them ready to join, with the credentials of the first `members` workers in this folder,
-  /// and waits until they are. Errors: std::runtime_error if one has ended.
-  void prepare(const std::string& credentials, int members) const;
+  /// Makes them ready to join, each with its credentials in this folder, and waits until they are.
+  /// Errors: std::runtime_error if one has ended.
+  void prepare(const std::string& credentials) const;
   /// Makes them join at a port of loopback.
   void join(std::uint16_t port) const;
 

@@ -264,7 +264,7 @@ TEST_CASE("a host that is gone is told, and a worker of another host takes the p
                       "--join",
                       fmt::format("{}:{}", TestHosts::address(0), kPort),
                       "--credentials",
-                      fmt::format("{}/worker-{}", run.credentials, host),
+                      fmt::format("{}/worker-{}", run.credentials, host - 1),
                       "--heartbeat",
                       std::to_string(kHeartbeat.count()),
                       "--silence",

@@ -44,19 +44,40 @@ TEST_CASE("so does one whose link is down", "[hosts][faults]") {
 
 TEST_CASE("a worker that nobody needs says so when its patience ends", "[hosts][refusals]") {
   skip_without_hosts();
-  const TestHosts hosts(2);
+  const TestHosts hosts(3);
   const Joining joining(hosts);
-  // Both places wait for workers of a number that this one does not have.
-  RunningCommand driver(joining.driver(kDriver, kHere));
+  // The only place waits for worker-0, and this one is worker-1.
+  RunningCommand driver(joining.driver(kDriver, join(kHere, {"STAGECRAFT_RANKS=1"})));
   REQUIRE(driver.wait_for_error("workers join at 10.77.0.1:7077"));
-  const CommandResult run =
-      run_command(joining.worker(1, "10.77.0.1", {"--patience", "5000", "--place", "2"}));
+  const CommandResult run = run_command(joining.worker(2, "10.77.0.1", {"--patience", "5000"}));
   INFO(run.err);
   CHECK(run.exit_code == 1);
   CHECK_THAT(
       run.err,
       ContainsSubstring("the driver at 10.77.0.1:7077 has not admitted this worker within 5000 "
-                        "ms: it has all the workers that it needs"));
+                        "ms: it has the worker of this certificate, or needs none with its "
+                        "number"));
+}
+
+TEST_CASE("a worker that asks for the place of another is refused, and disturbs nobody",
+          "[hosts][refusals]") {
+  skip_without_hosts();
+  const TestHosts hosts(3);
+  const Joining joining(hosts);
+  RunningCommand driver(joining.driver(kDriver, kHere));
+  REQUIRE(driver.wait_for_error("workers join at 10.77.0.1:7077"));
+  const CommandResult thief = run_command(joining.worker(1, "10.77.0.1", {"--place", "1"}));
+  INFO(thief.err);
+  CHECK(thief.exit_code == 1);
+  CHECK_THAT(thief.err,
+             ContainsSubstring("the certificate of this process is that of worker-0, and it asks "
+                               "for the place of worker-1"));
+  CHECK(driver.wait_for_error("certificate of worker-0 asked for the place of worker-1"));
+  RunningCommand first(joining.worker(1, "10.77.0.1"));
+  RunningCommand second(joining.worker(2, "10.77.0.1"));
+  const CommandResult run = driver.wait();
+  INFO(run.out << run.err);
+  CHECK(run.exit_code == 0);
 }
 
 TEST_CASE("a driver whose workers do not come says who is missing and how to start them",

@@ -461,6 +461,15 @@ class Stand {
 
   /// Requires: a cluster of this process is starting it.
   [[nodiscard]] AdmissionActor find_driver(ActorHost*& host) const {
+    return find_driver(host, told().at("--credentials"));
+  }
+  /// Shows other credentials than those of the worker.
+  [[nodiscard]] AdmissionActor find_driver(ActorHost*& host, const std::string& credentials) const {
+    host = &open_control_plane(load_credentials(credentials), {});
+    return find_admission(*host, "127.0.0.1", port_of(told().at("--join")), kPatience);
+  }
+  /// Returns the worker's options.
+  [[nodiscard]] std::map<std::string, std::string> told() const {
     REQUIRE(eventually([&] { return std::filesystem::exists(folder_.path() + "/told"); }));
     std::istringstream told(read_text_file(folder_.path() + "/told"));
     std::map<std::string, std::string> said;
@@ -469,8 +478,7 @@ class Stand {
     while (told >> option) {
       told >> said[option];
     }
-    host = &open_control_plane(load_credentials(said["--credentials"]), {});
-    return find_admission(*host, "127.0.0.1", port_of(said["--join"]), kPatience);
+    return said;
   }
 
  private:
@@ -551,6 +559,73 @@ TEST_CASE("a worker whose tensor is lost on its way to the driver is ended, and 
   CHECK(eventually([&] { return kill(static_cast<pid_t>(fleet->who(0).process), 0) != 0; }));
 }
 
+TEST_CASE("a worker's certificate makes no driver, and the driver's no worker",
+          "[integration][processes][hostile]") {
+  Run run;
+  const std::string folder =
+      std::filesystem::path(run.member.certificate).parent_path().parent_path().string();
+  run.during_a_step([&] {
+    ActorHost& false_worker = open_control_plane(load_credentials(folder + "/driver"), {});
+    CHECK_THROWS_WITH((void)find_admission(false_worker, "127.0.0.1", run.control, kPatience),
+                      ContainsSubstring("is this one's that of a worker"));
+  });
+  run.during_a_step([&] {
+    ActorHost& thief = open_control_plane(load_credentials(folder + "/worker-0"), {});
+    const AdmissionActor trap =
+        thief.system().spawn([](AdmissionActor::pointer) -> AdmissionActor::behavior_type {
+          return {[](const Hello&) {
+                    FAIL_CHECK("greeted");
+                    return Welcome{};
+                  },
+                  [](const Join&) { return Joined{}; },
+                  [](const PeerCut&) {}};
+        });
+    const std::uint16_t port = publish(thief, trap, std::make_shared<PeerNodes>(), "127.0.0.1");
+    CHECK_THROWS_WITH((void)run_worker_process({.host = "127.0.0.1",
+                                                .port = port,
+                                                .credentials = folder + "/worker-1",
+                                                .patience = kPatience}),
+                      ContainsSubstring("with the certificate of a driver"));
+    unpublish(thief, trap, port);
+    caf::anon_send_exit(trap, caf::exit_reason::user_shutdown);
+  });
+  run.check_unharmed();
+}
+
+TEST_CASE("a worker that joins as another is refused by both sides, and its place waits on",
+          "[integration][processes][hostile]") {
+  const Stand stand;
+  const std::shared_ptr<Fleet> fleet =
+      std::make_shared<Fleet>(SpawnOptions{.program = stand.program()});
+  auto joined = std::async(std::launch::async, [&] { fleet->require(1); });
+  const std::filesystem::path own = stand.told().at("--credentials");
+  /// Returns why the process is refused.
+  const auto join = [](ActorHost& host, const AdmissionActor& door, caf::scoped_actor& process) {
+    (void)ask<Welcome>(
+        host, door, "the driver", kPatience, Hello{.fingerprint = build_fingerprint()})
+        .get();
+    std::string refused = "no answer";
+    process->request(door, kPatience, Join{.place = 0})
+        .receive(
+            [&](const Joined& answer) {
+              refused = answer.error.empty() ? "" : to_error(answer.error).what();
+            },
+            [](const caf::error&) {});
+    return refused;
+  };
+  ActorHost* host = nullptr;
+  AdmissionActor door = stand.find_driver(host, (own.parent_path() / "worker-1").string());
+  caf::scoped_actor thief(host->system());
+  CHECK_THAT(join(*host, door, thief),
+             ContainsSubstring("the certificate of this process is that of worker-1"));
+  CHECK_THAT(fleet->places().missing_of({0}).refusal,
+             ContainsSubstring("certificate of worker-1 asked for the place of worker-0"));
+  door = stand.find_driver(host);
+  caf::scoped_actor worker(host->system());
+  CHECK(join(*host, door, worker).empty());
+  joined.get();
+}
+
 TEST_CASE("a worker leaves a driver of another build, and says why",
           "[integration][processes][hostile]") {
   const TemporaryCredentials credentials(1);
@@ -585,7 +660,7 @@ TEST_CASE("a worker leaves a driver of another build, and says why",
                   },
                   [](const PeerCut&) {}};
         });
-    const std::uint16_t port = publish(host, admission, "127.0.0.1");
+    const std::uint16_t port = publish(host, admission, std::make_shared<PeerNodes>(), "127.0.0.1");
     CHECK_THROWS_WITH(
         join(port),
         ContainsSubstring(expected) &&

@@ -30,7 +30,7 @@ Welcome greet(Self self, const AdmissionEvents& events, const Hello& m) {
   return welcome;
 }
 
-Joined admit(Self self, const AdmissionEvents& events, const Join& m) {
+Joined admit(Self self, const AdmissionEvents& events, const PeerNodes& nodes, const Join& m) {
   Joined joined;
   try {
     const auto& sender = self->current_sender();
@@ -39,9 +39,13 @@ Joined admit(Self self, const AdmissionEvents& events, const Join& m) {
                   "a worker may join after it has said which build it is and was answered that "
                   "the driver has the same: this one has not");
     }
+    const std::string worker = nodes.worker_at(sender->node());  // keeps AD-1
+    if (worker.empty()) {
+      throw Error(Errc::ClusterMember, "the connection of this worker has ended: start it again");
+    }
     const auto host = caf::actor_cast<WorkerHostActor>(sender);
     self->monitor(host);
-    joined.later = !events.joins(m, host);
+    joined.later = !events.joins(m, host, worker);
     if (!joined.later) {  // otherwise it asks again
       self->state.agreed.erase(sender->node());
     }
@@ -51,10 +55,12 @@ Joined admit(Self self, const AdmissionEvents& events, const Join& m) {
   return joined;
 }
 
-AdmissionActor::behavior_type admission(Self self, const AdmissionEvents& events) {
+AdmissionActor::behavior_type admission(Self self,
+                                        const AdmissionEvents& events,
+                                        const std::shared_ptr<const PeerNodes>& nodes) {
   self->set_down_handler([events](const caf::down_msg& m) { events.disconnected(m.source); });
   return {[self, events](const Hello& m) { return greet(self, events, m); },
-          [self, events](const Join& m) { return admit(self, events, m); },
+          [self, events, nodes](const Join& m) { return admit(self, events, *nodes, m); },
           [self, events](const PeerCut& m) {
             if (const auto& sender = self->current_sender()) {
               events.cut(sender->node(), m.key, to_error(m.why));
@@ -69,8 +75,8 @@ Admission::Admission(ActorHost& host,
                      const std::string& address,
                      AdmissionEvents events)
     : host_(host),
-      actor_(host.system().spawn(admission, std::move(events))),
-      port_(publish(host, actor_, address, options.port)),
+      actor_(host.system().spawn(admission, std::move(events), nodes_)),
+      port_(publish(host, actor_, nodes_, address, options.port)),
       file_(options.meeting_place.empty() ? "" : options.meeting_place + "/address") {}
 
 Admission::~Admission() {

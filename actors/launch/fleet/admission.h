@@ -4,12 +4,16 @@
 ///
 /// The fleet owns it; it is open as long as it lives. Keeps HE-1: a process that joins has said
 /// Hello before, and was welcome.
+/// AD-1: a worker joins under the name in the certificate of its connection (PeerNodes), whatever
+///       it says of itself.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
+#include "stagecraft/actors/launch/port/node_guard.h"
 #include "stagecraft/actors/launch/ways/spawn_options.h"
 #include "stagecraft/actors/messages/actor_host.h"
 #include "stagecraft/actors/messages/process_actors.h"
@@ -23,8 +27,10 @@ namespace stagecraft {
 struct AdmissionEvents {
   /// A worker was not welcome.
   std::function<void(const std::string& why)> refused;
-  /// Returns false if the worker may ask again. Errors: ClusterMember if it has no place.
-  std::function<bool(const Join& join, const WorkerHostActor& host)> joins;
+  /// `worker`: the name in its certificate. Returns false if the worker may ask again. Errors:
+  /// ClusterMember if it has no place.
+  std::function<bool(const Join& join, const WorkerHostActor& host, const std::string& worker)>
+      joins;
   /// The connection of a worker that has joined has ended, or the worker has.
   std::function<void(const caf::actor_addr& host)> disconnected;
   /// Tensors from the process with this node do not reach the port with this key.
@@ -51,6 +57,7 @@ class Admission {
 
  private:
   ActorHost& host_;
+  const std::shared_ptr<PeerNodes> nodes_ = std::make_shared<PeerNodes>();
   const AdmissionActor actor_;
   const std::uint16_t port_;
   const std::string file_;  ///< holds the address; empty: none

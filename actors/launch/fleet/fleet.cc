@@ -100,32 +100,33 @@ AdmissionEvents Fleet::events() {
                                places.who(place).address));
     }
   };
-  return {.refused =
-              [weak](const std::string& why) {
-                if (const auto places = weak.lock()) {
-                  places->refused(why);
-                }
-              },
-          .joins =
-              [weak, line](const Join& join, const WorkerHostActor& host) {
-                const auto places = weak.lock();
-                const auto place = places ? places->join(join, host) : std::nullopt;
-                if (place) {
-                  line(*places, *place, join);
-                }
-                return place.has_value();
-              },
-          .disconnected =
-              [weak](const caf::actor_addr& host) {
-                if (const auto places = weak.lock()) {
-                  places->disconnected(host);
-                }
-              },
-          .cut =
-              [cuts, here = port_->address().key](
-                  const caf::node_id& from, const std::string& key, const Error& why) {
-                key == here ? cuts.cut_to_here(from, why) : cuts.cut_between(from, key, why);
-              }};
+  return {
+      .refused =
+          [weak](const std::string& why) {
+            if (const auto places = weak.lock()) {
+              places->refused(why);
+            }
+          },
+      .joins =
+          [weak, line](const Join& join, const WorkerHostActor& host, const std::string& worker) {
+            const auto places = weak.lock();
+            const auto place = places ? places->join(join, host, worker) : std::nullopt;
+            if (place) {
+              line(*places, *place, join);
+            }
+            return place.has_value();
+          },
+      .disconnected =
+          [weak](const caf::actor_addr& host) {
+            if (const auto places = weak.lock()) {
+              places->disconnected(host);
+            }
+          },
+      .cut =
+          [cuts, here = port_->address().key](
+              const caf::node_id& from, const std::string& key, const Error& why) {
+            key == here ? cuts.cut_to_here(from, why) : cuts.cut_between(from, key, why);
+          }};
 }
 
 void Fleet::require(int places) {

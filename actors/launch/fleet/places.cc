@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/log.h"
 
@@ -149,16 +150,19 @@ void Places::let_in(const PlaceTurn& turn) {
   }
 }
 
-std::optional<int> Places::join(const Join& join, const WorkerHostActor& host) {
+std::optional<int> Places::join(const Join& join,
+                                const WorkerHostActor& host,
+                                const std::string& worker) {
   const std::scoped_lock lock(mutex_);
-  const int wished = join.place < 0 ? free_place() : join.place;
+  const int wished = place_for(join, worker);
   const bool waits = wished >= 0 && wished < std::ssize(places_) && at(wished).is_free();
   if (!waits && !way_->starts_workers()) {
     return std::nullopt;  // keeps PC-1
   }
   if (!waits || (join.incarnation >= 0 && at(wished).incarnation() != join.incarnation)) {
     throw Error(Errc::ClusterMember,
-                fmt::format("nobody waits for a worker in place {} (incarnation {})",
+                fmt::format("nobody waits for {} in place {} (incarnation {})",
+                            worker,
                             join.place,
                             join.incarnation));
   }
@@ -315,10 +319,30 @@ Place* Places::of(const PlaceTurn& turn) {
   return place.incarnation() == turn.incarnation ? &place : nullptr;
 }
 
-/// Returns the first place that awaits a worker; -1: none.
-int Places::free_place() const {
-  const auto found = std::ranges::find_if(places_, &Place::is_free);
-  return found == places_.end() ? -1 : static_cast<int>(found - places_.begin());
+int Places::place_for(const Join& join, const std::string& worker) {
+  const int own = worker_number(worker).value_or(-1);
+  if (way_->starts_workers() || (own >= 0 && own < std::ssize(places_))) {
+    if (join.place >= 0 && join.place != own) {
+      refusal_ = fmt::format("a process with the certificate of {} asked for the place of {}",
+                             worker,
+                             worker_name(join.place));
+      log(Level::Warning, "worker refused", {{"why", refusal_}});
+      throw Error(Errc::ClusterMember,
+                  fmt::format("the certificate of this process is that of {0}, and it asks for the "
+                              "place of {1}: start it with the credentials of {1}, or without "
+                              "--place",
+                              worker,
+                              worker_name(join.place)));
+    }
+    return own;
+  }
+  for (int place = 0; place < std::ssize(places_); ++place) {
+    const bool was_lost = at(place).is_free() && at(place).incarnation() > 0;
+    if (was_lost && (join.place < 0 || join.place == place)) {
+      return place;
+    }
+  }
+  return -1;
 }
 
 template <class Condition>

@@ -4,8 +4,9 @@
 /// it. Its mutex guards the places: processes join and end on threads of the control plane and of
 /// the processes' watchers, while callers wait for them. The mutex is never held while a process is
 /// started or ended, during a wait, or while code of others runs.
-/// PC-1: a worker that comes by itself takes the first place that is awaited; if there is none, it
-///       is told to ask again (Joined::later).
+/// PC-1: a worker takes the place of the number in its certificate (worker-3), and no other. One
+///       that comes by itself and has no such place here takes that of a lost worker. It is told to
+///       ask again (Joined::later) while its place does not await a worker.
 /// PC-2: the cause of an end is told within kMoment after the connection's end, to every caller of
 ///       cause_of_end, with no lock held.
 #pragma once
@@ -78,9 +79,12 @@ class Places {
 
   void refused(const std::string& why);
   void let_in(const PlaceTurn& turn);
-  /// Returns the place that the worker has taken; nothing if it may ask again (PC-1). Errors:
-  /// ClusterMember for a worker that the fleet was to start and that no place waits for.
-  [[nodiscard]] std::optional<int> join(const Join& join, const WorkerHostActor& host);
+  /// Returns the place that the worker has taken; nothing if it may ask again (PC-1). `worker`: the
+  /// name in its certificate. Errors: ClusterMember for a worker that asks for the place of another,
+  /// and for one that the fleet was to start and that no place waits for.
+  [[nodiscard]] std::optional<int> join(const Join& join,
+                                        const WorkerHostActor& host,
+                                        const std::string& worker);
   void process_ended(const PlaceTurn& turn, const std::string& how);
   void disconnected(const caf::actor_addr& host);
   /// Ends a worker for this reason, unless `toward`, the other end of a cut way, was ended: one of
@@ -137,7 +141,9 @@ class Places {
   }
   /// Returns the place; null if another worker has taken it.
   [[nodiscard]] Place* of(const PlaceTurn& turn);
-  [[nodiscard]] int free_place() const;
+  /// Returns the place that a worker may wish; -1: none. Errors: ClusterMember for a wish that is
+  /// another worker's place.
+  [[nodiscard]] int place_for(const Join& join, const std::string& worker);
   template <class Condition>
   [[nodiscard]] std::optional<FleetMember> find(Condition condition) const;
   /// Adds the cause of the place's end, if it is settled.

@@ -62,9 +62,9 @@ class Pauses {
   const bool is_slow = why == caf::sec::connection_timeout;
   throw Error(
       Errc::ClusterMember,
-      fmt::format("the program that answers at {} {}: check that it is the driver, and that both "
-                  "sides have credentials of the same cluster that have not expired (stagecraft "
-                  "credentials show){}",
+      fmt::format("the program that answers at {} {}: check that it is the driver, with the "
+                  "certificate of a driver, that this one's is that of a worker, and that both are "
+                  "of the same cluster and have not expired (stagecraft credentials show){}",
                   where,
                   is_slow ? "does not finish the greeting in time" : "ends the connection",
                   is_slow ? "; a driver with much to do needs more time (worker --patience, launch "
@@ -96,10 +96,11 @@ ActorHost& open_control_plane(const Credentials& credentials, const Heartbeat& h
 
 std::uint16_t publish(ActorHost& host,
                       const AdmissionActor& actor,
+                      const std::shared_ptr<PeerNodes>& nodes,
                       const std::string& address,
                       std::uint16_t port) {
   caf::actor_system& system = host.system();
-  const auto door = open_tls_door(system, address, port);
+  const auto door = open_tls_door(system, address, port, nodes);
   if (!door) {
     const bool is_taken = door.error() == caf::sec::cannot_open_port;
     throw Error(Errc::ClusterMember,

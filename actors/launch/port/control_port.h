@@ -2,7 +2,8 @@
 /// over mutual TLS.
 ///
 /// The launcher of processes and worker processes use it. An end reads no message from a connection
-/// before both ends have shown a certificate of the cluster.
+/// before both ends have shown a certificate of the cluster: the listening end the driver's, the
+/// calling end a worker's (AU-1).
 /// CP-1: the files of the credentials were checked before (load_credentials). CAF 0.17 ends the
 ///       process at the first connection if it cannot read one, and without any file it would
 ///       accept every peer.
@@ -10,8 +11,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "stagecraft/actors/launch/port/node_guard.h"
 #include "stagecraft/actors/messages/actor_host.h"
 #include "stagecraft/actors/messages/process_actors.h"
 #include "stagecraft/actors/security/credentials.h"
@@ -32,17 +35,19 @@ void check_heartbeat(const Heartbeat& heartbeat);
 [[nodiscard]] ActorHost& open_control_plane(const Credentials& credentials,
                                             const Heartbeat& heartbeat);
 
-/// Publishes `actor` at a port of `address`; 0: any free one. Returns the port.
+/// Publishes `actor` at a port of `address`; 0: any free one. Returns the port. `nodes` gets the
+/// workers that connect. Requires: the driver's credentials.
 /// Errors: ClusterMember if the address is not one of this host's, or if no port can be opened
 ///         there.
 [[nodiscard]] std::uint16_t publish(ActorHost& host,
                                     const AdmissionActor& actor,
+                                    const std::shared_ptr<PeerNodes>& nodes,
                                     const std::string& address,
                                     std::uint16_t port = 0);
 void unpublish(ActorHost& host, const AdmissionActor& actor, std::uint16_t port);
 
 /// Finds the admission at `address`. Waits for it until the deadline.
-/// Errors: ClusterMember if another program answers or if our certificate is refused;
+/// Errors: ClusterMember if another program answers, or if either certificate is refused;
 ///         ClusterTimeout if there is no answer.
 [[nodiscard]] AdmissionActor find_admission(ActorHost& host,
                                             const std::string& address,

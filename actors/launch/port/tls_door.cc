@@ -101,9 +101,10 @@ class TlsScribe final : public caf::io::scribe {
   TlsScribe(default_multiplexer& loop,
             native_socket socket,
             TlsHandle session,
-            std::shared_ptr<WaitingSockets> waiting)
+            std::shared_ptr<WaitingSockets> waiting,
+            NodeGuard guard)
       : scribe(caf::io::network::conn_hdl_from_socket(socket)),
-        stream_(loop, socket, std::move(session), socket, std::move(waiting)) {}
+        stream_(loop, socket, std::move(session), socket, std::move(waiting), std::move(guard)) {}
 
   void configure_read(caf::io::receive_policy::config config) override {
     stream_.configure_read(config);
@@ -136,9 +137,10 @@ class TlsScribe final : public caf::io::scribe {
 
 class TlsDoor final : public caf::io::doorman {
  public:
-  TlsDoor(default_multiplexer& loop, native_socket listening, TlsContext context)
+  TlsDoor(default_multiplexer& loop, native_socket listening, TlsContext context, NodeGuard guard)
       : doorman(caf::io::network::accept_hdl_from_socket(listening)),
         context_(std::move(context)),
+        guard_(std::move(guard)),
         acceptor_(loop, listening) {}
 
   using doorman::new_connection;
@@ -158,7 +160,7 @@ class TlsDoor final : public caf::io::doorman {
       close(socket);
       return false;
     }
-    auto scribe = caf::make_counted<TlsScribe>(loop, socket, std::move(session), waiting_);
+    auto scribe = caf::make_counted<TlsScribe>(loop, socket, std::move(session), waiting_, guard_);
     end_oldest();
     const auto handle = scribe->hdl();
     parent()->add_scribe(std::move(scribe));
@@ -189,6 +191,7 @@ class TlsDoor final : public caf::io::doorman {
   }
 
   TlsContext context_;
+  const NodeGuard guard_;  ///< of a new connection
   const std::shared_ptr<WaitingSockets> waiting_ = std::make_shared<WaitingSockets>();
   caf::io::network::acceptor_impl<AcceptPolicy> acceptor_;
 };
@@ -197,7 +200,8 @@ class TlsDoor final : public caf::io::doorman {
 
 caf::expected<caf::io::doorman_ptr> open_tls_door(caf::actor_system& system,
                                                   const std::string& address,
-                                                  std::uint16_t port) {
+                                                  std::uint16_t port,
+                                                  std::shared_ptr<PeerNodes> nodes) {
   const caf::actor_system_config& config = system.config();
   TlsContext context(config.openssl_certificate, config.openssl_key, config.openssl_cafile);
   const auto listening =
@@ -207,7 +211,8 @@ caf::expected<caf::io::doorman_ptr> open_tls_door(caf::actor_system& system,
   }
   // CAF has no other kind; its own TLS casts likewise.
   auto& loop = static_cast<default_multiplexer&>(system.middleman().backend());
-  return caf::io::doorman_ptr(caf::make_counted<TlsDoor>(loop, *listening, std::move(context)));
+  return caf::io::doorman_ptr(caf::make_counted<TlsDoor>(
+      loop, *listening, std::move(context), NodeGuard(system.node(), std::move(nodes))));
 }
 
 }  // namespace stagecraft

@@ -15,11 +15,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include <caf/actor_system.hpp>
 #include <caf/expected.hpp>
 #include <caf/io/doorman.hpp>
+
+#include "stagecraft/actors/launch/port/node_guard.h"
 
 namespace stagecraft {
 
@@ -27,10 +30,12 @@ inline constexpr std::size_t kMostWaiting = 1024;
 /// Bounds the memory of all connections before their handshakes are done; measured (TLS-4).
 inline constexpr std::int64_t kMostMebibytesOfStrangers = 64;
 
-/// Listens at a port of `address`, any free one for 0; doorman->port() returns it.
+/// Listens at a port of `address`, any free one for 0; doorman->port() returns it. `nodes` gets the
+/// nodes that connect.
 /// Errors: those of TlsContext.
 [[nodiscard]] caf::expected<caf::io::doorman_ptr> open_tls_door(caf::actor_system& system,
                                                                 const std::string& address,
-                                                                std::uint16_t port);
+                                                                std::uint16_t port,
+                                                                std::shared_ptr<PeerNodes> nodes);
 
 }  // namespace stagecraft

@@ -14,8 +14,11 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
 
+#include "stagecraft/actors/security/certificate_facts.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/log.h"
 
 namespace stagecraft {
 namespace {
@@ -134,8 +137,11 @@ TlsHandle TlsContext::handle(int socket) {
   return handle;
 }
 
-TlsSession::TlsSession(TlsHandle handle, Socket socket, std::shared_ptr<WaitingSockets> waiting)
-    : session_(std::move(handle)), waiting_(std::move(waiting)) {
+TlsSession::TlsSession(TlsHandle handle,
+                       Socket socket,
+                       std::shared_ptr<WaitingSockets> waiting,
+                       NodeGuard guard)
+    : session_(std::move(handle)), waiting_(std::move(waiting)), guard_(std::move(guard)) {
   place_ = waiting_->insert(waiting_->end(), socket);
   watch_handshake();
 }
@@ -174,15 +180,44 @@ void TlsSession::leave() {
 /// Returns success for a session that must be called again, as CAF's loop expects.
 TlsSession::State TlsSession::shake_hands() {
   if (waiting_ == nullptr) {
-    return State::success;
+    return worker_.empty() ? State::failure : State::success;
   }
   const int result = SSL_do_handshake(session_.get());
   if (result == 1) {
     BIO_set_callback_ex(SSL_get_rbio(session_.get()), nullptr);
     leave();
+    return identify() ? State::success : State::failure;
+  }
+  if (waits(session_.get(), result)) {
     return State::success;
   }
-  return waits(session_.get(), result) ? State::success : State::failure;
+  if (const long verified = SSL_get_verify_result(session_.get()); verified != X509_V_OK) {
+    refuse(X509_verify_cert_error_string(verified));
+  }
+  return State::failure;
+}
+
+bool TlsSession::identify() {
+  try {
+    const security::CertificateFacts facts =
+        security::facts_of(security::Certificate(SSL_get1_peer_certificate(session_.get())));
+    worker_ = facts.role == security::Role::Worker ? facts.name : "";
+    if (worker_.empty()) {
+      refuse("its certificate is no worker's");
+    }
+  } catch (const std::exception& error) {
+    refuse(error.what());
+  }
+  return !worker_.empty();
+}
+
+void TlsSession::refuse(std::string_view why) const {
+  const std::int64_t times = guard_.count_refusal();
+  if (is_logged(times)) {
+    log(Level::Warning,
+        "a connection is refused",
+        {{"worker", worker_.empty() ? "unknown" : worker_}, {"why", why}, {"refused", times}});
+  }
 }
 
 /// Keeps TLS-3.
@@ -215,7 +250,13 @@ TlsSession::State TlsSession::read_some(std::size_t& result,
   }
   const int count = SSL_read(session_.get(), into, ssl_size(size));
   if (count > 0) {
-    result = static_cast<std::size_t>(count);
+    const std::string_view bytes(static_cast<const char*>(into), static_cast<std::size_t>(count));
+    if (const std::string_view why = guard_.hear(worker_, bytes); !why.empty()) {
+      refuse(why);
+      worker_.clear();  // ends every later call too
+      return State::failure;
+    }
+    result = bytes.size();
     return State::success;
   }
   return waits(session_.get(), count) ? State::success : State::failure;
@@ -236,6 +277,7 @@ TlsSession::State TlsSession::write_some(std::size_t& result,
   }
   if (waiting_ != nullptr && early_.size() + size <= kMostEarly) {
     early_.append(static_cast<const char*>(from), size);
+    guard_.say({static_cast<const char*>(from), size});
     result = size;
     return State::success;
   }
@@ -251,6 +293,7 @@ TlsSession::State TlsSession::write_some(std::size_t& result,
   const int count = SSL_write(session_.get(), from, ssl_size(size));
   if (count > 0) {
     result = static_cast<std::size_t>(count);
+    guard_.say({static_cast<const char*>(from), result});
     return State::success;
   }
   return waits(session_.get(), count) ? State::success : State::failure;

@@ -3,8 +3,8 @@
 ///
 /// The session of CAF 0.17 accepts TLS 1.2, reads the credentials' files for every connection and
 /// loops without a pause while a handshake waits.
-/// TLS-1: a session speaks TLS 1.3 only, and only with peers that show a certificate of the
-///        authority.
+/// TLS-1: a session speaks TLS 1.3 only, and only with peers that show a worker's certificate of the
+///        authority, each for itself (NodeGuard).
 /// TLS-2: an OpenSSL error of one connection is not taken for that of another. OpenSSL keeps errors
 ///        by thread, so one bad handshake would otherwise end every connection of the loop.
 /// TLS-3: bytes that CAF sends before the handshake is done are kept here. Otherwise CAF would ask
@@ -20,11 +20,13 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <caf/io/network/native_socket.hpp>
 #include <caf/io/network/rw_state.hpp>
 
 #include "stagecraft/actors/launch/port/handshake_bound.h"
+#include "stagecraft/actors/launch/port/node_guard.h"
 
 struct ssl_st;
 struct ssl_ctx_st;
@@ -65,7 +67,10 @@ class TlsSession {
   using Socket = caf::io::network::native_socket;
 
   /// Stays among `waiting` until its handshake is done or it is destroyed.
-  TlsSession(TlsHandle handle, Socket socket, std::shared_ptr<WaitingSockets> waiting);
+  TlsSession(TlsHandle handle,
+             Socket socket,
+             std::shared_ptr<WaitingSockets> waiting,
+             NodeGuard guard);
   ~TlsSession();
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;
@@ -79,6 +84,10 @@ class TlsSession {
   /// Watches the bytes that OpenSSL reads (keeps TLS-4).
   void watch_handshake();
   [[nodiscard]] State shake_hands();
+  /// Sets the worker's name. Returns false if the certificate is no worker's.
+  [[nodiscard]] bool identify();
+  /// Logs why the peer is refused.
+  void refuse(std::string_view why) const;
   [[nodiscard]] bool send_early();
   void leave();
 
@@ -87,6 +96,9 @@ class TlsSession {
   WaitingSockets::iterator place_;
   std::string early_;  ///< to send after the handshake
   HandshakeBound bound_;
+  NodeGuard guard_;
+  std::string worker_;  ///< the name in the peer's certificate; empty before the handshake, and
+                        ///< of a peer that is refused
 };
 
 }  // namespace stagecraft

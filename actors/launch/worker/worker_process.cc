@@ -239,8 +239,9 @@ void join_cluster(const AdmissionActor& admission,
           fmt::format("the driver at {} has not admitted this worker within {} ms{}",
                       host_and_port(options.host, options.port),
                       options.patience.count(),
-                      has_answered ? ": it has all the workers that it needs; start this one when "
-                                     "another is lost, or give the driver more ranks"
+                      has_answered ? ": it has the worker of this certificate, or needs none with "
+                                     "its number; start this one when another is lost, or give the "
+                                     "driver more ranks"
                                    : ""));
     }
     std::this_thread::sleep_for(kAskAgain);

@@ -55,10 +55,4 @@ class PortCounter {
   PortCounts counts_;
 };
 
-/// Returns whether to log an event after it has occurred `times` times: the first time, then ever
-/// more rarely.
-[[nodiscard]] constexpr bool is_logged(std::int64_t times) {
-  return (times & (times - 1)) == 0;
-}
-
 }  // namespace stagecraft

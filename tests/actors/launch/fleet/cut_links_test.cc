@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "stagecraft/actors/launch/ways/joining.h"
+#include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/manual_clock.h"
 #include "stagecraft/tests/actors/launch/fleet/answering_host.h"
 #include "stagecraft/tests/support/catch.h"
@@ -29,7 +30,7 @@ struct CutScene {
       const Join join{.place = place,
                       .port = {.endpoint = "tcp://here", .key = "key " + std::to_string(place)},
                       .process = 40 + place};
-      REQUIRE(places->join(join, hosts.back()));
+      REQUIRE(places->join(join, hosts.back(), worker_name(place)));
     }
   }
   ~CutScene() {

@@ -50,7 +50,8 @@ struct FleetScene {
                   [](const CloseNetwork&) {},
                   [](const AreYouThere&) { return Here{}; }};
         });
-    return fleet->places().join(Join{.place = place, .process = 7, .host = "node-b"}, host);
+    return fleet->places().join(
+        Join{.place = place, .process = 7, .host = "node-b"}, host, worker_name(place));
   }
 
   const std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>();
@@ -120,7 +121,7 @@ TEST_CASE("a fleet whose workers have all joined waits no more, and names each",
           "[actors][launch]") {
   FleetScene scene({.workers_come = true});
   auto required = scene.require(1);
-  CHECK(scene.join(-1) == 0);
+  CHECK(scene.join(0) == 0);
   required.get();
   CHECK(scene.fleet->member(0).process == 7);
   CHECK(scene.fleet->name_of(0) == "worker process 7 on node-b");
@@ -220,7 +221,7 @@ TEST_CASE("another worker takes a place, with the next incarnation", "[actors][l
   auto replaced = std::async(std::launch::async, [&] { scene.fleet->replace(0); });
   REQUIRE(eventually([&] { return scene.clock->waits() == 1; }));
   CHECK(scene.fleet->who(0).process == 0);
-  CHECK(scene.join(-1) == 0);
+  CHECK(scene.join(0) == 0);
   replaced.get();
   CHECK(scene.fleet->member(0).incarnation == 1);
   CHECK(thrown_by([&] { scene.fleet->replace(1); }) == Errc::UsageArgument);

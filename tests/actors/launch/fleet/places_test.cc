@@ -4,6 +4,7 @@
 
 #include "stagecraft/actors/launch/ways/here.h"
 #include "stagecraft/actors/launch/ways/joining.h"
+#include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/manual_clock.h"
 #include "stagecraft/tests/actors/launch/fleet/answering_host.h"
 #include "stagecraft/tests/support/catch.h"
@@ -48,7 +49,7 @@ struct PlacesScene {
   WorkerHostActor join(int place, const std::string& key = "") {
     hosts.push_back(answering_host());
     const Join join{.place = place, .port = {.endpoint = "tcp://here", .key = key}, .process = 7};
-    REQUIRE(places.join(join, hosts.back()));
+    REQUIRE(places.join(join, hosts.back(), worker_name(place)));
     return hosts.back();
   }
   [[nodiscard]] Future<std::string> cause(int place) const {
@@ -109,29 +110,57 @@ TEST_CASE("a worker of this fleet has to be one that is waited for", "[actors][l
   PlacesScene scene(2);
   const WorkerHostActor host = answering_host();
   for (const Join& join : {Join{.place = 2}, Join{.place = 0, .incarnation = 1}}) {
-    CHECK_THROWS_WITH((void)scene.places.join(join, host),
-                      ContainsSubstring("nobody waits for a worker in place"));
+    const std::string worker = worker_name(join.place);
+    CHECK_THROWS_WITH((void)scene.places.join(join, host, worker),
+                      ContainsSubstring("nobody waits for " + worker + " in place"));
   }
   scene.join(0);
-  CHECK_THROWS_AS((void)scene.places.join(Join{.place = 0}, host), Error);
-  CHECK(scene.places.join(Join{.place = -1}, host) == 1);
-  CHECK_THROWS_AS((void)scene.places.join(Join{.place = -1}, host), Error);
+  CHECK_THROWS_AS((void)scene.places.join(Join{.place = 0}, host, "worker-0"), Error);
+  CHECK_THROWS_AS((void)scene.places.join(Join{.place = -1}, host, "node-b"), Error);
+  CHECK(scene.places.join(Join{.place = -1}, host, "worker-1") == 1);
+  CHECK_THROWS_AS((void)scene.places.join(Join{.place = -1}, host, "worker-1"), Error);
   caf::anon_send_exit(host, caf::exit_reason::user_shutdown);
 }
 
-TEST_CASE("a worker that comes by itself takes the first free place, or asks again (PC-1)",
+TEST_CASE("the certificate of one worker does not take the place of another (PC-1)",
+          "[actors][launch][refusals]") {
+  const bool workers_come = GENERATE(false, true);
+  CAPTURE(workers_come);
+  PlacesScene scene(2, workers_come);
+  const WorkerHostActor host = answering_host();
+  CHECK_THROWS_WITH((void)scene.places.join(Join{.place = 1}, host, "worker-0"),
+                    ContainsSubstring("the certificate of this process is that of worker-0") &&
+                        ContainsSubstring("with the credentials of worker-1"));
+  CHECK_THAT(scene.places.missing_of({1}).refusal,
+             ContainsSubstring("the certificate of worker-0 asked for the place of worker-1"));
+  scene.join(0);
+  scene.join(1);  // nobody was disturbed
+  caf::anon_send_exit(host, caf::exit_reason::user_shutdown);
+}
+
+TEST_CASE("a worker that comes by itself takes the place of its number, or asks again (PC-1)",
           "[actors][launch]") {
   PlacesScene scene(2, /*workers_come=*/true);
   CHECK(scene.places.take_turns().empty());  // nothing is started
-  scene.join(1);
   const WorkerHostActor host = answering_host();
-  CHECK(scene.places.join(Join{.place = -1}, host) == 0);
-  CHECK_FALSE(scene.places.join(Join{.place = -1}, host));
-  CHECK_FALSE(scene.places.join(Join{.place = 7}, host));
-  (void)scene.places.vacate(1);
-  CHECK_FALSE(scene.places.join(Join{.place = -1}, host));  // empty is not awaited
-  scene.places.call(1);
-  CHECK(scene.places.join(Join{.place = -1}, host) == 1);
+  const auto come = [&](const std::string& worker, int place = -1) {
+    return scene.places.join(Join{.place = place}, host, worker);
+  };
+  CHECK(come("worker-1") == 1);
+  CHECK_FALSE(come("worker-1"));
+  CHECK_FALSE(come("worker-2"));  // it has no place here, and nobody was lost
+  CHECK_FALSE(come("worker-2", 2));
+  CHECK_FALSE(come("node-b"));
+  CHECK(come("worker-0") == 0);
+  for (const char* const successor : {"worker-1", "worker-2", "node-b"}) {
+    CAPTURE(successor);
+    (void)scene.places.vacate(1);
+    CHECK_FALSE(come(successor));  // empty is not awaited
+    scene.places.call(1);
+    CHECK_FALSE(come("worker-0"));
+    CHECK_FALSE(come("node-b", 0));
+    CHECK(come(successor) == 1);
+  }
   caf::anon_send_exit(host, caf::exit_reason::user_shutdown);
 }
 
