@@ -140,18 +140,24 @@ std::string to_string(const TrainingDag& dag, int number) {
              : fmt::format("{} of {}{}", text, bucket_text(dag, number), served_text(dag, node));
 }
 
-std::vector<int> members_of(const TrainingDag& dag, int number) {
+Meeting meeting_of(const TrainingDag& dag, int number) {
   const DagNode& node = dag.node(number);
+  if (!is_collective(node.kind) || (node.tie == kNone && node.bucket == kNone)) {
+    return {.kind = node.kind, .alone = number};
+  }
+  return {.kind = node.kind,
+          .tie = node.tie,
+          .bucket = node.bucket,
+          .microbatch = node.microbatch.value == kNone ? kNone : dag.microbatch_in_schedule(node),
+          .serves = node.serves,
+          .returns = node.returns};
+}
+
+std::vector<int> members_of(const TrainingDag& dag, int number) {
+  const Meeting meeting = meeting_of(dag, number);
   std::vector<int> members;
   for (int n = 0; n < dag.size(); ++n) {
-    const DagNode& other = dag.node(n);
-    const bool is_same = node.tie != kNone || node.bucket != kNone
-                             ? other.kind == node.kind && other.tie == node.tie &&
-                                   other.bucket == node.bucket &&
-                                   other.microbatch == node.microbatch &&
-                                   other.serves == node.serves && other.returns == node.returns
-                             : n == number;
-    if (is_same) {
+    if (meeting_of(dag, n) == meeting) {
       members.push_back(n);
     }
   }

@@ -15,6 +15,7 @@
 /// Source: Piper's intermediate form.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -138,9 +139,22 @@ struct TrainingDag {
 /// "all_gather of stage 0 for F3", "vote". Microbatches have their numbers in the schedule.
 [[nodiscard]] std::string to_string(const TrainingDag& dag, int node);
 
-/// Returns the nodes that are one collective with this one, itself included, ascending: of all rank
-/// lists whose stages are copies in the schedule, or share a parameter. Requires: a collective.
-/// Cost: linear in the nodes.
+/// Meeting names what a node is a part of: nodes of one meeting are one collective, on all rank
+/// lists whose stages are copies in the schedule, or share a parameter. Copies in the schedule meet
+/// for microbatches of one number in their replicas.
+struct Meeting {
+  DagKind kind = DagKind::AllReduce;
+  int tie = kNone, bucket = kNone, microbatch = kNone;
+  std::optional<DagKind> serves;
+  bool returns = false;
+  int alone = kNone;  ///< the node, if it meets none
+
+  friend auto operator<=>(const Meeting&, const Meeting&) = default;
+};
+[[nodiscard]] Meeting meeting_of(const TrainingDag& dag, int node);
+
+/// Returns the nodes that are one collective with this one, itself included, ascending. Requires: a
+/// collective. Cost: linear in the nodes.
 [[nodiscard]] std::vector<int> members_of(const TrainingDag& dag, int node);
 /// Returns the ranks of all its members, ascending.
 [[nodiscard]] std::vector<Rank> ranks_of_members(const TrainingDag& dag, int node);

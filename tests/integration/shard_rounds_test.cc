@@ -103,7 +103,11 @@ TEST_CASE("copies that share gradients train the bits of one process that sums i
                                                   {"gpipe", 2, 2, 2},
                                                   {"zb-h1", 2, 2, 2},
                                                   {"interleaved", 2, 2, 4},
-                                                  {"zb-v", 2, 2, 4}}));
+                                                  {"zb-v", 2, 2, 4},
+                                                  {"chimera", 2, 1, 2},
+                                                  {"chimera", 4, 1, 4},
+                                                  {"chimera", 2, 2, 2},
+                                                  {"dualpipe", 2, 1, 2}}));
   const auto bucket_bytes = GENERATE(std::optional<std::int64_t>(), kBucket);
   const Sharing sharing = in_rounds();
   CAPTURE(builder, copies, bucket_bytes.value_or(0), sharing);
@@ -182,7 +186,9 @@ TEST_CASE("every optimizer, with groups, kept gradients and two threads, updates
 
 TEST_CASE("rounds of sums in worker processes, over several batches an update, and by task",
           "[integration][shards][processes]") {
-  const Execution execution = in_copies_of(make_program(kModel), {.sharing = in_rounds()});
+  const auto [builder, copies] = GENERATE(table<std::string, int>({{"1f1b", 2}, {"dualpipe", 1}}));
+  const Execution execution = in_copies_of(
+      make_program(kModel), {.sharing = in_rounds(), .builder = builder, .copies = copies});
   const auto on_batches = [](auto& trainer, auto&& last) {
     for (std::int64_t step = 0; step < 3; ++step) {
       const Data first = data(2 * step);
@@ -298,7 +304,8 @@ TEST_CASE("recomputed and half-precision stages use gathered weights", "[integra
 
 TEST_CASE("evaluations run between steps, and change nothing", "[integration][shards]") {
   const Program program = make_program(kModel);
-  const Copies how{.sharing = in_rounds()};
+  const auto [builder, copies] = GENERATE(table<std::string, int>({{"1f1b", 2}, {"chimera", 1}}));
+  const Copies how{.sharing = in_rounds(), .builder = builder, .copies = copies};
   Run run(in_copies_of(program, how));
   Run alone(in_copies_of(program, how));
   run.train(2);
@@ -360,7 +367,12 @@ TEST_CASE("a checkpoint of any level of sharing goes on at any other",
 
 TEST_CASE("what cannot sum in rounds is refused", "[integration][shards][bad-input]") {
   const Program program = make_program(kModel);
-  CHECK_THAT(refusal([&] { (void)in_copies_of(program, {.builder = "chimera", .copies = 1}); },
+  // Rank 0 ends its microbatches one by one, and rank 1 both at once.
+  const Schedule unlike = Schedule::parse(
+      "@microbatches 4\n@edges 0-1,2-3\n@replicas 0=2,1=3\n"
+      "0F0 .   .   0B0 0F1 .   .   0B1 .   3F0 3F1 3B0 3B1 .   .\n"
+      ".   1F0 1B0 .   .   1F1 1B1 .   2F0 2F1 .   .   .   2B0 2B1\n");
+  CHECK_THAT(refusal([&] { (void)make_execution(program, unlike, options_of(in_rounds())); },
                      Errc::ScheduleInvalid),
              ContainsSubstring("stages 0 and 2 are copies of one stage in the schedule") &&
                  ContainsSubstring("shard_optimizer"));
@@ -395,14 +407,17 @@ TEST_CASE("a rank that fails in the midst of the rounds ends the step, and the n
 
 TEST_CASE("a lost rank's shard comes from its mirror when gradients are in shards",
           "[integration][shards][processes][recovery]") {
-  const Execution execution = in_copies_of(make_program(kModel), {.sharing = in_rounds()});
+  const auto [builder, copies] = GENERATE(table<std::string, int>({{"1f1b", 2}, {"chimera", 1}}));
+  const Execution execution = in_copies_of(
+      make_program(kModel), {.sharing = in_rounds(), .builder = builder, .copies = copies});
   Run run(execution, AdamW{.lr = 1e-2}, {.clip = 0.1, .seed = 9, .mirror = true}, [](int ranks) {
     return Cluster::spawn(ranks);
   });
   run.train(2);
-  REQUIRE(kill(static_cast<pid_t>(run.cluster.workers()[3].process), SIGKILL) == 0);
+  const Rank last(execution.layout.ranks() - 1);
+  REQUIRE(kill(static_cast<pid_t>(run.cluster.workers()[last.index()].process), SIGKILL) == 0);
   CHECK(error_of(step_of(run.trainer, 2)).code() == Errc::WorkerLost);
-  run.cluster.replace(Rank(3));
+  run.cluster.replace(last);
   CHECK(run.trainer.recover() >= 1);
   run.train(4);
   const auto reference = one_process(execution);

@@ -112,15 +112,6 @@ class Replication {
               "stages {} and {} are copies of one stage: replicate both alike", first, second));
           break;
         }
-        if (sharing_of(StageId(first), chunk) >= Sharing::Gradients) {
-          faults_.note(
-              fmt::format("stages {} and {} are copies of one stage in the schedule, and each row "
-                          "has its own order: they can share the optimizer's state alone, by "
-                          "shard_optimizer",
-                          first,
-                          second));
-          break;
-        }
       }
     }
   }
@@ -301,18 +292,19 @@ class Replication {
           options_of(dag_.buckets[static_cast<std::size_t>(of.first)]);
       const Sharing sharing =
           sharing_of(of.second, dag_.buckets[static_cast<std::size_t>(of.first)].first_chunk);
-      if (sharing == Sharing::States || sharing == Sharing::Gradients) {
-        const int place = dag_.node(update).place;
-        const auto [other, alone] = stage_at.emplace(std::pair(of.first, place), of.second);
-        if (!alone) {
-          faults_.note(
-              fmt::format("stages {} and {} are copies of one stage on {}: leave shards "
-                          "out, or place them on other ranks",
-                          other->second.value,
-                          of.second.value,
-                          place_text(dag_, place)));
-          continue;
-        }
+      if (sharing == Sharing::Nothing) {
+        continue;
+      }
+      const int place = dag_.node(update).place;
+      const auto [other, alone] = stage_at.emplace(std::pair(of.first, place), of.second);
+      if (!alone) {
+        faults_.note(
+            fmt::format("stages {} and {} are copies of one stage on {}: leave shards "
+                        "out, or place them on other ranks",
+                        other->second.value,
+                        of.second.value,
+                        place_text(dag_, place)));
+      } else if (sharing != Sharing::Weights) {
         const int gather = dag_.add(gather_node(of.first, *options, dag_.node(update)));
         dag_.connect(update, gather);
       }

@@ -19,6 +19,8 @@ struct IssuedDag {
 };
 
 /// Requires: apply() has made the DAG.
+/// Errors: ScheduleInvalid if copies in the schedule share gradients or weights and their rows do
+/// not come to the same collectives in the same order.
 [[nodiscard]] IssuedDag issue(TrainingDag dag);
 
 }  // namespace stagecraft

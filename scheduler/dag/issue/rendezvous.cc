@@ -1,15 +1,13 @@
 #include "stagecraft/scheduler/dag/issue/rendezvous.h"
 
 #include <map>
-#include <tuple>
 #include <utility>
 
 namespace stagecraft {
 
 Rendezvous::Rendezvous(const TrainingDag& dag) : first_(dag.nodes.size()) {
   int first_vote = kNone;
-  // A collective of several rank lists is over the copies of a bucket, or over a tie, once a step.
-  std::map<std::tuple<DagKind, int, int>, int> first_of;  // by kind, bucket and tie
+  std::map<Meeting, int> first_of;
   for (int n = 0; n < dag.size(); ++n) {
     const DagNode& node = dag.node(n);
     int& first = first_[static_cast<std::size_t>(n)];
@@ -19,9 +17,8 @@ Rendezvous::Rendezvous(const TrainingDag& dag) : first_(dag.nodes.size()) {
     } else if (node.kind == DagKind::Vote) {
       first_vote = first_vote == kNone ? n : first_vote;
       first = first_vote;
-    } else if (is_collective(node.kind) && node.microbatch.value == kNone &&
-               (node.bucket != kNone || node.tie != kNone)) {
-      first = first_of.try_emplace({node.kind, node.bucket, node.tie}, n).first->second;
+    } else if (is_collective(node.kind)) {
+      first = first_of.try_emplace(meeting_of(dag, n), n).first->second;
     }
   }
   begin_.assign(dag.nodes.size() + 1, 0);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <optional>
-#include <tuple>
 
 #include "stagecraft/scheduler/dag/timeline/chunk_shares.h"
 
@@ -103,19 +101,9 @@ double overlap(const DagTimeline::Span& span, const std::vector<DagTimeline::Spa
 class Meetings {
  public:
   explicit Meetings(const TrainingDag& dag) : of_node_(static_cast<std::size_t>(dag.size())) {
-    using Key = std::tuple<DagKind, int, int, Microbatch, std::optional<DagKind>, bool, int>;
-    std::map<Key, std::size_t> known;
+    std::map<Meeting, std::size_t> known;
     for (int n = 0; n < dag.size(); ++n) {
-      const DagNode& node = dag.node(n);
-      const bool meets = is_collective(node.kind) && (node.tie != kNone || node.bucket != kNone);
-      const Key key{node.kind,
-                    node.tie,
-                    node.bucket,
-                    node.microbatch,
-                    node.serves,
-                    node.returns,
-                    meets ? kNone : n};
-      const auto [entry, added] = known.try_emplace(key, nodes_.size());
+      const auto [entry, added] = known.try_emplace(meeting_of(dag, n), nodes_.size());
       if (added) {
         nodes_.emplace_back();
       }

@@ -99,10 +99,14 @@ TEST_CASE("a collective is named by all that takes part, an update by its own st
 TEST_CASE("members of a collective have its bucket, its microbatch and its purpose",
           "[scheduler][dag]") {
   TrainingDag dag = graph_of(0, {});
+  dag.microbatches = 2;
   dag.places = {{Rank(3), Rank(1)}, {Rank(0)}};
   const auto add = [&](DagKind kind, int place, int bucket, int microbatch = kNone) {
-    return dag.add(
-        {.kind = kind, .microbatch = Microbatch(microbatch), .place = place, .bucket = bucket});
+    return dag.add({.kind = kind,
+                    .stage = StageId(0),
+                    .microbatch = Microbatch(microbatch),
+                    .place = place,
+                    .bucket = bucket});
   };
   const int sum = add(DagKind::AllReduce, 0, 0);
   const int other_bucket = add(DagKind::AllReduce, 1, 1);

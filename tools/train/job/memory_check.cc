@@ -44,8 +44,8 @@ int highest_level(const RunMemory& run) {
   for (int s = 0; s < run.choice.layout.stages(); ++s) {
     copies |= run.choice.layout.ranks_of(StageId(s)).size() > 1;
   }
-  const bool in_schedule = run.choice.layout.replicas() > 1;
-  return run.options.workers.device != "cpu" ? 0 : in_schedule ? 1 : copies ? 3 : 0;
+  copies |= run.choice.layout.replicas() > 1;
+  return run.options.workers.device != "cpu" || !copies ? 0 : 3;
 }
 
 /// Returns the run with copies that share at a level.

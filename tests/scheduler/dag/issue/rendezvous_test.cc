@@ -55,15 +55,43 @@ TEST_CASE("sums of ties, and exchanges within a rank list, are kept apart", "[sc
   const int tie = dag.add({.kind = DagKind::AllReduce, .place = 0, .tie = 0});
   const int far_tie = dag.add({.kind = DagKind::AllReduce, .place = 1, .tie = 0});
   const int gather = dag.add({.kind = DagKind::AllGather, .place = 0, .bucket = 0});
-  const int of_one = dag.add(
-      {.kind = DagKind::ReduceScatter, .microbatch = Microbatch(0), .place = 0, .bucket = 0});
-  const int of_other = dag.add(
-      {.kind = DagKind::ReduceScatter, .microbatch = Microbatch(1), .place = 0, .bucket = 0});
+  dag.microbatches = 2;
+  const auto scatter_after = [&](int microbatch) {
+    return dag.add({.kind = DagKind::ReduceScatter,
+                    .stage = StageId(0),
+                    .microbatch = Microbatch(microbatch),
+                    .place = 0,
+                    .bucket = 0});
+  };
+  const int of_one = scatter_after(0);
+  const int of_other = scatter_after(1);
   const Rendezvous together(dag);
   CHECK(members_of(together, far_tie) == std::vector{tie, far_tie});
   for (const int alone : {bucket, gather, of_one, of_other}) {
     CHECK(members_of(together, alone) == std::vector{alone});
   }
+}
+
+TEST_CASE("copies in the schedule sum together behind microbatches of one number",
+          "[scheduler][dag][sharding]") {
+  StageGraph graph = StageGraph::chain(2);
+  graph.set_replica_pairs({{0, 1}});
+  TrainingDag dag;
+  dag.source = bare_source(graph);
+  dag.microbatches = 4;
+  dag.places = {{Rank(0)}, {Rank(1)}};
+  const auto scatter_after = [&](int stage, int microbatch) {
+    return dag.add({.kind = DagKind::ReduceScatter,
+                    .stage = StageId(stage),
+                    .microbatch = Microbatch(microbatch),
+                    .place = stage,
+                    .bucket = 0});
+  };
+  const int first = scatter_after(0, 0), second = scatter_after(0, 1);
+  const int far_second = scatter_after(1, 3), far_first = scatter_after(1, 2);
+  const Rendezvous together(dag);
+  CHECK(members_of(together, far_first) == std::vector{first, far_first});
+  CHECK(members_of(together, second) == std::vector{second, far_second});
 }
 
 TEST_CASE("nodes that happen together come after all that any of them needs", "[scheduler][dag]") {

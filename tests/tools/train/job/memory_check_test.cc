@@ -139,9 +139,14 @@ TEST_CASE("no level is named where copies cannot share", "[tools][memory][strate
     const double bytes = gpus ? run.bill().on_gpus() : run.bill().to_run();
     CHECK_THAT(run.refused(bytes - 1, gpus), !ContainsSubstring(" fit, with"));
   }
+}
+
+TEST_CASE("levels are named to copies in the schedule, too", "[tools][memory][strategies]") {
   const PlannedRun chimera = planned({"--ranks", "2", "--schedule", "chimera"});
-  CHECK_THAT(chimera.refused(chimera.bytes_at_level(1)), ContainsSubstring("--zero 1 "));
-  CHECK_THAT(chimera.refused(chimera.bytes_at_level(1) - 1), !ContainsSubstring(" fit, with"));
+  for (const int level : {1, 2, 3}) {
+    CHECK_THAT(chimera.refused(chimera.bytes_at_level(level)),
+               ContainsSubstring("--zero " + std::to_string(level) + " "));
+  }
 }
 
 TEST_CASE("a strategy is told the option of its replicate", "[tools][memory][strategies]") {
