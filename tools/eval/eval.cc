@@ -23,6 +23,8 @@
 namespace stagecraft::tools {
 namespace {
 
+constexpr std::int64_t kUsualMicrobatches = 8;
+
 struct Evaluated {
   std::string model;
   Evaluation found;
@@ -41,13 +43,24 @@ WorkRequest work_of(const EvalRequest& request) {
   return work;
 }
 
+/// A batch of a named model is that of a training, and one of shards is a single microbatch, so
+/// that few samples are left out.
+WorkShape shape_of(const EvalRequest& request, const Work& work) {
+  if (const auto data = work.fixed_data()) {
+    refuse_sizes_of_fixed(data->folder, request.microbatches || request.microbatch_size);
+    return WorkShape::uncut(data->microbatches, /*microbatch_size=*/1);
+  }
+  const auto samples = work.sample_data();
+  const auto stated = samples ? samples->microbatch_size() : std::nullopt;
+  const std::int64_t usual = samples ? 1 : kUsualMicrobatches;
+  return WorkShape::uncut(static_cast<int>(request.microbatches.value_or(usual)),
+                          request.microbatch_size.value_or(stated.value_or(kUsualMicrobatch)));
+}
+
 Evaluated evaluated(const EvalRequest& request, Console& console) {
   const WorkRequest asked = work_of(request);
   const std::unique_ptr<Work> work = open_work(asked, memory_left());
-  const auto data = work->fixed_data();
-  const WorkShape shape =
-      data ? WorkShape::uncut(data->microbatches, /*microbatch_size=*/1)
-           : WorkShape::uncut(static_cast<int>(request.microbatches), request.microbatch_size);
+  const WorkShape shape = shape_of(request, *work);
   StatusLine line(console, request.json);
   line.say("compiling the model ...");
   Trainer trainer(Cluster::local(1),

@@ -1,7 +1,9 @@
 #include "stagecraft/tools/eval/options.h"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/word_choice.h"
@@ -15,8 +17,8 @@ constexpr const char* kEvalAbout =
     "Prints the mean loss of a model on data, in evaluation mode: dropout off, running statistics "
     "used. See docs/models.md.";
 constexpr const char* kEvalFooter =
-    "A model file is evaluated on all of --data, and a model by name on the batch that `stagecraft "
-    "train --eval-every` evaluates.\n"
+    "A model file is evaluated on all of --data, or with --held-out on the part that a training "
+    "holds out, and a model by name on the batch that `stagecraft train --eval-every` evaluates.\n"
     "Exit status: 0 success; 1 the model cannot be evaluated; 2 wrong usage, or a file that cannot "
     "be used.";
 
@@ -25,8 +27,8 @@ constexpr const char* kPredictAbout =
     "Runs a model file forward on data, in evaluation mode, and writes its outputs, one file for "
     "each output of each microbatch. See docs/models.md.";
 constexpr const char* kPredictFooter =
-    "The data have the inputs of the model alone: step<k>_mb<j>_arg<i>.npy, as `stagecraft train` "
-    "reads them. Output i is step<k>_mb<j>_out<i>.\n"
+    "The data have the inputs of the model alone. Output i of microbatch j of step k is "
+    "step<k>_mb<j>_out<i>; the microbatches of shards are steps of one.\n"
     "Exit status: 0 success; 1 the model cannot predict; 2 wrong usage, a file that cannot be "
     "used, or output that cannot be written.";
 
@@ -59,6 +61,14 @@ void drop_slashes(std::string& place) {
   }
 }
 
+void add_microbatch_size(CLI::App& app, std::optional<std::int64_t>& size) {
+  app.add_option("--microbatch-size",
+                 size,
+                 "samples per microbatch, of a model by name or of shards [4, or the number of the "
+                 "model's file]")
+      ->check(whole_number(1));
+}
+
 void settle_weights(const char* command, WorkRequest& work) {
   if (work.checkpoint && work.weights) {
     wrong_usage(command,
@@ -72,17 +82,26 @@ void settle_weights(const char* command, WorkRequest& work) {
 
 }  // namespace
 
+void refuse_sizes_of_fixed(const std::string& folder, bool given) {
+  if (given) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--microbatches and --microbatch-size are for models by name and for "
+                            "shards of samples, found whole microbatches in '{}'; leave them out",
+                            folder));
+  }
+}
+
 std::variant<EvalRequest, EvalHelp> parse_eval_options(const std::vector<std::string>& arguments) {
   EvalRequest request;
   CLI::App app(kEvalAbout, kEvalCommand);
   app.option_defaults()->always_capture_default();
   add_model_options(app, request.work.model, request.work.data);
   add_weights(app, request.work);
-  app.add_option("--microbatches", request.microbatches, "microbatches, for a model by name")
+  app.add_option("--microbatches",
+                 request.microbatches,
+                 "microbatches per batch, of a model by name [8] or of shards [1]")
       ->check(whole_number(1));
-  app.add_option(
-         "--microbatch-size", request.microbatch_size, "samples of each, for a model by name")
-      ->check(whole_number(1));
+  add_microbatch_size(app, request.microbatch_size);
   app.add_option("--seed",
                  request.seed,
                  "seed of weights and of the choice of data, for a model by name [that of --load, "
@@ -94,14 +113,12 @@ std::variant<EvalRequest, EvalHelp> parse_eval_options(const std::vector<std::st
   if (const auto help = parse_command_line(app, arguments)) {
     return EvalHelp{*help};
   }
-  settle_model(kEvalCommand,
-               app,
-               request.work.model,
-               request.work.data,
-               {"--microbatches", "--microbatch-size", "--seed"});
+  settle_model(kEvalCommand, app, request.work.model, request.work.data, {"--seed"});
   settle_weights(kEvalCommand, request.work);
   request.work.evaluates = true;
-  request.work.evaluation = request.work.data.folder;
+  if (request.work.data.held_out == 0.0) {
+    request.work.evaluation = request.work.data.folder;  // all of it
+  }
   return request;
 }
 
@@ -117,7 +134,7 @@ std::variant<PredictRequest, EvalHelp> parse_predict_options(
       ->type_name("FILE");
   app.add_option("--data",
                  request.work.data.folder,
-                 "folder with its inputs: step<k>_mb<j>_arg<i>.npy, counted from 0")
+                 "folder with its inputs, in one of the forms of `stagecraft train --data`")
       ->required()
       ->type_name("DIR");
   app.add_option(
@@ -125,6 +142,7 @@ std::variant<PredictRequest, EvalHelp> parse_predict_options(
       ->required()
       ->type_name("DIR|FILE.safetensors");
   add_weights(app, request.work);
+  add_microbatch_size(app, request.microbatch_size);
   add_computing(app, request.precision, request.threads);
   app.add_flag("--json", request.json, "print one JSON object");
   app.footer(kPredictFooter);

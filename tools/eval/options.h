@@ -13,19 +13,26 @@
 
 namespace stagecraft::tools {
 
+inline constexpr std::int64_t kUsualMicrobatch = 4;  ///< samples
+
+/// Refuses numbers of microbatches for data that have their own.
+/// Errors: UsageArgument if `given`.
+void refuse_sizes_of_fixed(const std::string& folder, bool given);
+
 struct EvalRequest {
   WorkRequest work;
   std::optional<std::uint64_t> seed;  ///< of a named model's data; none: its checkpoint's, or 0
-  std::int64_t microbatches = 8;      ///< of a named model's batch
-  std::int64_t microbatch_size = 4;   ///< samples
+  std::optional<std::int64_t> microbatches;  ///< of a batch; none: of the data, 1 of shards, or 8
+  std::optional<std::int64_t> microbatch_size;  ///< samples; none: those of a file, or 4
   Precision precision = Precision::Float32;
   std::int64_t threads = 1;  ///< inside one operator
   bool json = false;
 };
 
 struct PredictRequest {
-  WorkRequest work;  ///< a model file
-  std::string out;   ///< a folder, or a .safetensors file
+  WorkRequest work;                             ///< a model file
+  std::string out;                              ///< a folder, or a .safetensors file
+  std::optional<std::int64_t> microbatch_size;  ///< samples; none: those of a file, or 4
   Precision precision = Precision::Float32;
   std::int64_t threads = 1;  ///< inside one operator
   bool json = false;

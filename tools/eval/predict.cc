@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -15,7 +16,7 @@
 #include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
-#include "stagecraft/compiler/data/microbatch_files.h"
+#include "stagecraft/compiler/data/open_data.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/import/model_text.h"
@@ -40,7 +41,8 @@ struct Output {
 struct Predicted {
   std::vector<Output> outputs;
   std::int64_t microbatches = 0;
-  double seconds = 0.0;  ///< with the capture of the model in evaluation mode
+  std::int64_t left_out = 0;  ///< samples that fill no microbatch
+  double seconds = 0.0;       ///< with the capture of the model in evaluation mode
 };
 
 /// Keeps MF-2.
@@ -74,12 +76,23 @@ class MicrobatchSource final : public BatchSource {
   std::int64_t next_ = 0;
 };
 
-ModelFile read_model_for(const PredictRequest& request, const ModelData& data) {
-  ModelFile model = load_model(*request.work.model.file);
-  refuse_unsupported(model.path, model.unsupported);
-  describe_inputs(model, data);
-  load_asked_weights(request.work, model.parameters, model.buffers);
-  return model;
+/// Opens shards in steps of one microbatch, in the order of their files.
+std::unique_ptr<ModelData> open_inputs(const PredictRequest& request, const ModelFile& model) {
+  const std::int64_t usual = stated_microbatch_size(model.inputs).value_or(kUsualMicrobatch);
+  std::unique_ptr<ModelData> data =
+      open_data(*request.work.data.folder,
+                {.inputs = model.inputs,
+                 .microbatch_size = request.microbatch_size.value_or(usual),
+                 .seed = std::nullopt});
+  if (!data->samples()) {
+    refuse_sizes_of_fixed(data->folder(), request.microbatch_size.has_value());
+  }
+  return data;
+}
+
+std::int64_t samples_left_out(const ModelData& data) {
+  return data.samples() ? *data.samples() - data.steps() * data.arguments().front().sizes.front()
+                        : 0;
 }
 
 std::vector<Output> outputs_of_program(const Program& program) {
@@ -93,12 +106,17 @@ std::vector<Output> outputs_of_program(const Program& program) {
 }
 
 Predicted predicted(const PredictRequest& request, Console& console) {
-  const MicrobatchFiles data(*request.work.data.folder);
+  ModelFile model = load_model(*request.work.model.file);
+  refuse_unsupported(model.path, model.unsupported);
+  const std::unique_ptr<ModelData> opened = open_inputs(request, model);
+  const ModelData& data = *opened;
+  describe_inputs(model, data);
+  load_asked_weights(request.work, model.parameters, model.buffers);
   const Microbatches all{.steps = data.steps(), .in_step = data.microbatches()};
   StatusLine line(console, request.json);
   line.say("compiling the model ...");
   const Program program =
-      prediction_program(read_model_for(request, data), inputs_of(data, 0, 0), request.precision);
+      prediction_program(std::move(model), inputs_of(data, 0, 0), request.precision);
   const std::vector<Output> outputs = outputs_of_program(program);
   PredictionFiles files(request.out, all, outputs.size());
   Trainer trainer(Cluster::local(1),
@@ -120,7 +138,10 @@ Predicted predicted(const PredictRequest& request, Console& console) {
   });
   files.close();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  return {.outputs = outputs, .microbatches = all.all(), .seconds = seconds.count()};
+  return {.outputs = outputs,
+          .microbatches = all.all(),
+          .left_out = samples_left_out(data),
+          .seconds = seconds.count()};
 }
 
 std::string to_text(const PredictRequest& request, const Predicted& predicted) {
@@ -129,6 +150,12 @@ std::string to_text(const PredictRequest& request, const Predicted& predicted) {
                                  count_text(predicted.microbatches, "microbatch"),
                                  request.out,
                                  predicted.seconds);
+  if (predicted.left_out > 0) {
+    text += fmt::format(
+        "left out: the last {}, too few for a microbatch; --microbatch-size 1 takes "
+        "all, if the model has that size open\n",
+        count_text(predicted.left_out, "sample"));
+  }
   for (std::size_t i = 0; i < predicted.outputs.size(); ++i) {
     const Output& output = predicted.outputs[i];
     text += fmt::format("  step<k>_mb<j>_out{}  {} {}\n", i, output.type, shape_text(output.sizes));
@@ -144,6 +171,7 @@ std::string to_json(const PredictRequest& request, const Predicted& predicted) {
   for (const Output& output : predicted.outputs) {
     object["outputs"].push_back({{"type", output.type}, {"shape", output.sizes}});
   }
+  object["left_out"] = predicted.left_out;
   object["seconds"] = predicted.seconds;
   object["file"] = request.out;
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -3,6 +3,10 @@
 
 #include <filesystem>
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +14,9 @@
 #include "stagecraft/compiler/data/microbatch_files.h"
 #include "stagecraft/compiler/import/describe_inputs.h"
 #include "stagecraft/compiler/import/load_model.h"
+#include "stagecraft/compiler/tensor_files/npy.h"
+#include "stagecraft/compiler/tensor_files/weights.h"
+#include "stagecraft/tests/compiler/import/made_script.h"
 #include "stagecraft/tests/compiler/import/unpacked_inputs.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/common/command_run.h"
@@ -180,6 +187,41 @@ TEST_CASE("a run on a model file evaluates on the data held out, and eval finds 
   CHECK(evaluations_of(train_output(with_more(without, {"--lr-schedule", "plateau"}))).size() == 1);
 }
 
+TEST_CASE("the part of shards that a run holds out is evaluated, also by eval",
+          "[tools][train][eval][model-file]") {
+  const TemporaryFolder folder;
+  const std::string model = folder.path() + "/m.pt", data = folder.path() + "/data";
+  const std::string weights = folder.path() + "/w";
+  testing::save_script(
+      model,
+      "def forward(self, x, y):\n  return (x.matmul(self.w) - y).square().mean()\n",
+      {{"w", at::zeros({3, 2}).requires_grad_(true)}});
+  std::filesystem::create_directory(data);
+  const at::Tensor x = at::arange(120, at::kFloat).view({40, 3}).div(60);
+  write_npy(data + "/a_arg0.npy", x);
+  write_npy(data + "/a_arg1.npy", x.narrow(1, 0, 2).square());
+  const Words words{
+      "--model-file", model, "--data", data, "--held-out", "0.2", "--microbatch-size", "4"};
+  const Words run{"--microbatches", "2", "--stages", "1", "--lr", "0.1", "--eval-every", "2"};
+  const TrainOutput output =
+      train_output(with_more(with_more(with_more({STAGECRAFT_COMMAND, "train"}, words), run),
+                             {"--steps", "4", "--save-weights", weights}));
+  const std::vector<double> losses = evaluations_of(output);
+  REQUIRE(losses.size() == 2);
+  const Words trained = with_more(words, {"--load-weights", weights});
+  const json found = eval_json(trained);
+  CHECK(found.at("samples") == 8);
+  CHECK(found.at("microbatches") == 2);
+  CHECK(found.at("loss").get<double>() == Catch::Approx(losses[1]).epsilon(1e-6).margin(0));
+  const at::Tensor held_out = x.narrow(0, 32, 8);
+  const at::Tensor error =
+      at::matmul(held_out, read_weights(weights).at(0).tensor) - held_out.narrow(1, 0, 2).square();
+  CHECK(losses[1] == Catch::Approx(error.square().mean().item<double>()).epsilon(1e-5).margin(0));
+  Words all = trained;
+  all.erase(all.begin() + 4, all.begin() + 6);
+  CHECK(eval_json(all).at("samples") == 40);
+}
+
 TEST_CASE("data for evaluations are given with the option that uses them, and fit the others",
           "[tools][train][eval][bad-input]") {
   const TemporaryFolder held_out;
@@ -192,7 +234,11 @@ TEST_CASE("data for evaluations are given with the option that uses them, and fi
           {"--eval-data expects --eval-every", "found none"});
   Words words = training("resnet", "", {"--eval-every", "1"});
   words.erase(words.end() - 4, words.end() - 2);
-  refused(words, {"--eval-every expects --eval-data DIR", "that no step trains on", "found none"});
+  refused(
+      words,
+      {"--eval-every expects --eval-data DIR", "no step trains on", "--held-out", "found none"});
+  refused(training("resnet", held_out.path(), {"--eval-every", "1", "--held-out", "0.5"}),
+          {"--eval-data expects no --held-out"});
   refused({STAGECRAFT_COMMAND, "train", "--eval-every", "1", "--eval-data", held_out.path()},
           {"--eval-data is an option of models from files, found --model llama"});
   refused(training("resnet", held_out.path() + "/none", {"--eval-every", "1"}),
@@ -236,7 +282,10 @@ TEST_CASE("what eval cannot use is a message", "[tools][eval][bad-input]") {
                 {"--load-weights expects no --load"});
   check_message(run_eval(with_more(gpt2, {"--microbatches", "4"})),
                 2,
-                {"--microbatches is an option of the models that have a name"});
+                {"--microbatches and --microbatch-size are for", "found whole microbatches"});
+  check_message(run_eval(with_more(gpt2, {"--held-out", "0.5"})),
+                2,
+                {"only of shards of samples can a part be held out"});
   check_message(run_eval(with_more(gpt2, {"--lr", "1"})), 2, {"--lr"});
   check_refused(run_eval({"--model-file", file, "--data", evaluated_data("resnet")}), {file});
   check_refused(run_eval({"--model-file", file, "--data", "none"}), {"expected a folder of data"});

@@ -150,6 +150,31 @@ TEST_CASE("a prediction is in evaluation mode, and needs no weight", "[tools][pr
   CHECK(at::equal(read_npy(output_file(bare, 0, 1, 0)), rows_of(0, 1) * 2.0));
 }
 
+TEST_CASE("shards are predicted in the order of their samples, and the rest is reported",
+          "[tools][predict]") {
+  const TemporaryFolder folder;
+  const std::string model = saved_script(folder, "m.pt", "x.matmul(self.w)");
+  const std::string data = folder.path() + "/data", out = folder.path() + "/out";
+  const std::string one = folder.path() + "/one";
+  std::filesystem::create_directory(data);
+  const at::Tensor x = at::arange(30, at::kFloat).view({10, 3});
+  write_npy(data + "/a_arg0.npy", x.narrow(0, 0, 7));
+  write_npy(data + "/b_arg0.npy", x.narrow(0, 7, 3));
+  const CommandResult result =
+      run_predict({"--model-file", model, "--data", data, "--out", out, "--microbatch-size", "4"});
+  CAPTURE(result.out, result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, ContainsSubstring("left out: the last 2 samples"));
+  CHECK(files_in(out) == 2);
+  for (int k = 0; k < 2; ++k) {
+    CHECK(at::equal(read_npy(output_file(out, k, 0, 0)),
+                    at::matmul(x.narrow(0, 4 * k, 4), weight_of_file())));
+  }
+  require_predicted(
+      {"--model-file", model, "--data", data, "--out", one, "--microbatch-size", "1"});
+  CHECK(files_in(one) == 10);
+}
+
 TEST_CASE("predict takes trained weights, in their files or in a checkpoint", "[tools][predict]") {
   const TemporaryFolder folder;
   const std::string trained =
@@ -216,6 +241,7 @@ TEST_CASE("what predict cannot use is a message, and nothing is written",
   refused(model, data, {"--load-weights", archives + "bert"}, {archives + "bert"});
   refused(model, data, {"--load", "x", "--load-weights", "y"}, {"expects no --load"});
   refused(model, data, {"--steps", "2"}, {"--steps"});
+  refused(model, data, {"--microbatch-size", "2"}, {"found whole microbatches"});
   const auto refused_out = [&](const std::string& place, const PredictWords& parts) {
     check_message(run_predict({"--model-file", model, "--data", data, "--out", place}), 2, parts);
   };

@@ -1,5 +1,5 @@
-/// FileWork trains a model from a file on the data of a folder, and evaluates it on those of another
-/// one, or on the part held out.
+/// FileWork trains a model from a file on the data of a folder, and evaluates it on those of
+/// another folder, or on the part held out.
 #pragma once
 
 #include <memory>
