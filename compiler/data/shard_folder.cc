@@ -1,5 +1,6 @@
 #include "stagecraft/compiler/data/shard_folder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -37,17 +38,17 @@ std::vector<std::string> ending(const std::vector<std::string>& names, std::stri
 
 /// Returns the tokens of a sample.
 std::int64_t window_of(const std::string& folder, const std::vector<ModelTensor>& inputs) {
-  const auto has_window = [](const ModelTensor& input) {
-    return input.known && input.sizes.size() == 2 && input.sizes[1] > 0;
+  const auto has_window = [&](const ModelTensor& input) {
+    return input.known && input.sizes.size() == 2 && input.sizes[1] > 0 &&
+           input.sizes[1] == inputs.front().sizes[1];
   };
-  if (inputs.size() != 2 || !has_window(inputs[0]) || !has_window(inputs[1]) ||
-      inputs[0].sizes[1] != inputs[1].sizes[1]) {
-    refuse_folder(
-        folder,
-        "files of tokens need a model whose file states two inputs of one shape [samples, tokens], "
-        "the tokens and their targets; for another model write .npy or .safetensors files");
+  if (inputs.empty() || inputs.size() > 2 || !std::ranges::all_of(inputs, has_window)) {
+    refuse_folder(folder,
+                  "files of tokens need a model whose file states an input of shape [samples, "
+                  "tokens], and perhaps a second one for the targets; for another model write .npy "
+                  "or .safetensors files");
   }
-  return inputs[0].sizes[1];
+  return inputs.front().sizes[1];
 }
 
 std::vector<Shard> shards_in(const std::string& folder, const DataRequest& request) {
@@ -72,7 +73,8 @@ std::vector<Shard> shards_in(const std::string& folder, const DataRequest& reque
     return npy_shards(folder, npy);
   }
   if (!tokens.empty()) {
-    return token_shards(folder, tokens, window_of(folder, request.inputs));
+    const std::int64_t window = window_of(folder, request.inputs);
+    return token_shards(folder, tokens, window, static_cast<int>(request.inputs.size()));
   }
   std::vector<std::string> inputs;
   for (const ModelTensor& input : request.inputs) {

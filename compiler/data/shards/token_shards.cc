@@ -59,15 +59,18 @@ Tokens tokens_in(const std::string& path) {
 
 std::vector<Shard> token_shards(const std::string& folder,
                                 const std::vector<std::string>& names,
-                                std::int64_t window) {
+                                std::int64_t window,
+                                int arguments) {
+  const auto taken = static_cast<std::uint64_t>(window);
+  const auto targets = static_cast<std::uint64_t>(arguments - 1);  // tokens behind the last window
   std::vector<Shard> shards;
   for (const std::string& name : names) {
     const std::string path = folder + "/" + name;
     const Tokens tokens = tokens_in(path);
-    const auto taken = static_cast<std::uint64_t>(window);
     Shard& shard = shards.emplace_back(Shard{.name = path});
-    shard.rows = tokens.count == 0 ? 0 : static_cast<std::int64_t>((tokens.count - 1) / taken);
-    for (const std::uint64_t later : {0, 1}) {
+    shard.rows =
+        tokens.count < targets ? 0 : static_cast<std::int64_t>((tokens.count - targets) / taken);
+    for (std::uint64_t later = 0; later <= targets; ++later) {
       shard.arguments.push_back({.file = path,
                                  .begin = tokens.begin + later * tokens.bytes,
                                  .bytes = taken * tokens.bytes,
