@@ -137,7 +137,9 @@ ExitCode show_credentials(const std::vector<std::string>& words, Console& consol
       "stagecraft credentials show");
   app.add_option("DIR", dir, "folder of a cluster or of one process")->required()->type_name("DIR");
   app.add_flag("--json", json, "print one JSON object");
-  app.footer("Example: stagecraft credentials show cluster/worker-0");
+  app.footer(
+      "Exit status: 0 no faults; 1 faults; 2 wrong usage, or a folder that cannot be read.\n"
+      "Example: stagecraft credentials show cluster/worker-0");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

@@ -46,8 +46,10 @@ ExitCode convert_strategy(const std::vector<std::string>& words, Console& consol
   app.option_defaults()->always_capture_default(false);
   app.footer(
       "If the form cannot express the strategy, the error names all directives that it cannot "
-      "express.");
+      "express.\n"
+      "Example: stagecraft dag convert two-copies.strategy --to piper -o two-copies.json");
   add_file_argument(app, options.file, "strategy or schedule file");
+  add_read_options(app, options.read);
   add_choice<StrategyForm>(app,
                            "--to",
                            to,
@@ -57,7 +59,6 @@ ExitCode convert_strategy(const std::vector<std::string>& words, Console& consol
       ->required();
   app.add_option("-o,--output", options.output, "file to write [standard output]")
       ->type_name("FILE");
-  add_read_options(app, options.read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

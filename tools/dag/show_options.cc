@@ -18,7 +18,7 @@ void add_dag_show_options(CLI::App& app, DagShowOptions& o) {
   app.footer(
       "With a duration or --costs it also prints the time of a step, and how much communication "
       "runs under tasks: each rank has a processor, and a chunk the part of its stage's time that "
-      "its operators take in --costs with --model, else an equal one.\n\n"
+      "its operators take in --costs with --model, else an equal one.\n"
       "Example: stagecraft schedule make 1f1b --devices 2 --microbatches 2 | stagecraft dag "
       "show -");
   add_file_argument(app, o.file, "strategy or schedule file");
@@ -38,9 +38,9 @@ void add_dag_show_options(CLI::App& app, DagShowOptions& o) {
   app.add_option("--svg", o.svg, "write an SVG picture instead of the text")->type_name("FILE");
   app.add_option("--html", o.html, "write a page for a browser instead of the text")
       ->type_name("FILE");
-  app.add_flag("--json", o.json, "print nodes, edges and lists as one JSON object");
   app.add_option("-o,--output", o.output, "file to write, of text or JSON [standard output]")
       ->type_name("FILE");
+  app.add_flag("--json", o.json, "print one JSON object instead of the text");
 }
 
 void complete_dag_show_options(const CLI::App& app, DagShowOptions& o, Console& console) {

@@ -15,7 +15,8 @@ constexpr const char* kDoctorAbout =
 constexpr const char* kDoctorFooter =
     "The doctor asks all hosts at once, over ssh as `launch` does, and leaves nothing there.\n"
     "Exit status: 0 no problem, but perhaps notes; 1 a problem; 2 wrong usage, or a file that "
-    "cannot be used.";
+    "cannot be used.\n"
+    "Example: stagecraft doctor --hosts hosts";
 
 }  // namespace
 

@@ -43,7 +43,7 @@ struct ImportOptions {
 std::optional<std::string> parse(ImportOptions& o, const std::vector<std::string>& words) {
   CLI::App app(
       "Shows the contents of a model file of torch.export.save or torch.jit.save, the parts that "
-      "are not supported, and the places where the model would be cut (docs/models.md).",
+      "are not supported, and the places where the model would be cut. See docs/models.md.",
       kImportCommand);
   app.add_option("MODEL", o.model, "model file")->required()->type_name("FILE");
   app.add_option("--inputs",
@@ -61,7 +61,8 @@ std::optional<std::string> parse(ImportOptions& o, const std::vector<std::string
   app.add_flag("--json", o.json, "print one JSON object");
   app.footer(
       "Exit status: 0 success; 1 a part of the model is not supported; 2 wrong usage, or a file "
-      "that cannot be used.");
+      "that cannot be used.\n"
+      "Example: stagecraft import model.pt2 --stages 4 --cut-out model.cut");
   if (auto help = parse_command_line(app, words)) {
     return help;
   }

@@ -25,7 +25,8 @@ constexpr const char* kFooter =
     "Environment (docs/environment.md): the program gets its cluster in variables STAGECRAFT_*, "
     "which launch sets from these options. Others, such as STAGECRAFT_PORT and STAGECRAFT_WORKER, "
     "reach it unchanged.\n"
-    "Exit status: that of the program; 2 wrong usage, or a file that cannot be used.";
+    "Exit status: that of the program; 2 wrong usage, or a file that cannot be used.\n"
+    "Example: stagecraft launch --hosts hosts -- train --schedule plan.txt --steps 20";
 
 }  // namespace
 

@@ -173,11 +173,12 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
       ->type_name("N")
       ->check(whole_number(1, kMostListed));
   app.add_flag("--why", options.why, "say what would have to change for other plans to win");
-  app.add_flag("--json", options.json, "print one JSON object");
   app.add_option("--schedule-out", options.schedule_out, "write the schedule, for train --schedule")
       ->type_name("FILE");
+  app.add_option("--cut-out", options.cut_out, "write the cut, for train --cut @FILE")
+      ->type_name("FILE");
   app.add_option("--html", options.html, "write a page for a browser")->type_name("FILE");
-  app.add_option("--cut-out", options.cut_out, "write the cut, for train --cut")->type_name("FILE");
+  app.add_flag("--json", options.json, "print one JSON object");
 }
 
 PlanRequest plan_request(const PlanOptions& options, Console& console) {

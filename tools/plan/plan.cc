@@ -84,12 +84,18 @@ PlanBefore best_before(PlanRequest request,
 
 ExitCode plan(const std::vector<std::string>& words, Console& console) {
   PlanOptions options;
-  CLI::App app("Chooses where to cut a model and by which schedule to train it, and says why.",
-               "stagecraft plan");
+  CLI::App app(
+      "Chooses where to cut a model and by which schedule to train it, and says why. See "
+      "docs/planning.md.",
+      "stagecraft plan");
   app.footer(
       "Costs come from `stagecraft profile`. The simulator judges every plan; the best is the "
-      "fastest that fits. To train by it: stagecraft train ... --schedule FILE --cut @FILE, "
-      "with --zero if the plan says so");
+      "fastest that fits. To train by it: stagecraft train ... --schedule FILE --cut @FILE, with "
+      "--zero if the plan says so.\n"
+      "Exit status: 0 success; 1 no plan fits; 2 wrong usage, a file that cannot be used, or "
+      "output "
+      "that cannot be written.\n"
+      "Example: stagecraft plan costs.json --devices 4 --schedule-out plan.txt --cut-out plan.cut");
   add_plan_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

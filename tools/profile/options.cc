@@ -18,7 +18,8 @@ constexpr const char* kProfileFooter =
     "Measurements are kept below $XDG_CACHE_HOME/stagecraft/profiles, or ~/.cache: for one model, "
     "size, number of threads and processor nothing is measured twice. Measure on an idle machine.\n"
     "Exit status: 0 success; 1 the model cannot be profiled; 2 wrong usage, or a file that cannot "
-    "be used.";
+    "be used.\n"
+    "Example: stagecraft profile --model clip -o costs.json";
 
 constexpr int kMostThreads = 1024;  // more than any machine has processors
 
@@ -54,7 +55,7 @@ void add_all(CLI::App& app, ProfileRequest& r) {
       ->check(number_from_zero());
   app.add_option("-o,--output", r.output, "file to write, a costs.json; - is standard output")
       ->type_name("FILE");
-  app.add_flag("--json", r.json, "print one JSON object instead of a table");
+  app.add_flag("--json", r.json, "print one JSON object");
   app.footer(kProfileFooter);
 }
 

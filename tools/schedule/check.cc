@@ -173,8 +173,10 @@ ExitCode check_schedule(const Words& words, Console& console) {
   app.footer(
       "If input and output are pipes, the command passes a valid schedule on unchanged and writes "
       "the verdict to standard error.\n"
-      "Exit status: 0 valid; 1 violations; 2 wrong usage, or a file that cannot be read.");
+      "Exit status: 0 valid; 1 violations; 2 wrong usage, or a file that cannot be read.\n"
+      "Example: stagecraft schedule check plan.txt");
   add_file_argument(app, path);
+  add_read_options(app, read);
   app.add_option("--costs", costs, "costs.json with the bytes that stages hold; needs --budget")
       ->type_name("FILE");
   app.add_option("--budget",
@@ -191,7 +193,6 @@ ExitCode check_schedule(const Words& words, Console& console) {
       ->type_name("LEVEL");
   app.add_flag("--json", json, "print one JSON object");
   add_color_option(app, console);
-  add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

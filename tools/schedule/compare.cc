@@ -58,9 +58,9 @@ void add_options(CLI::App& app, CompareOptions& o) {
       ->check(whole_number(1))
       ->type_name("V");
   add_cost_options(app, o.costs);
-  app.add_flag("--json", o.json, "print one JSON object");
-  app.add_flag("--csv", o.csv, "print CSV");
   app.add_option("--html", o.html, "write a page for a browser")->type_name("FILE");
+  app.add_flag("--csv", o.csv, "print CSV");
+  app.add_flag("--json", o.json, "print one JSON object");
 }
 
 std::string title_of(const CompareOptions& o) {

@@ -20,13 +20,14 @@ ExitCode convert_schedule(const Words& words, Console& console) {
   CLI::App app("Writes a schedule in another format.", "stagecraft schedule convert");
   app.footer(fmt::format(
       "FORMAT is one of these:\n{}\nIf the format cannot express the schedule, the error names the "
-      "first such cell. Communication that a file lists is not copied: {} lays it out again.",
+      "first such cell. Communication that a file lists is not copied: {} lays it out again.\n"
+      "Example: stagecraft schedule convert plan.txt --to pytorch -o plan.csv",
       format_lines(),
       communication_format()));
   add_file_argument(app, path);
+  add_read_options(app, read);
   app.add_option("--to", to, "format to write: " + format_names())->required()->type_name("FORMAT");
   app.add_option("-o,--output", output, "file to write [standard output]")->type_name("FILE");
-  add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

@@ -42,12 +42,13 @@ ExitCode diff_schedules(const Words& words, Console& console) {
       "diff compares lists, because a run ignores columns. If one schedule cuts the model into "
       "more stages, durations and activations of its stages are scaled down, so that the whole "
       "model is the same work in both; --costs gives the costs of each stage instead.\n"
-      "Exit status: 0 equal; 1 different; 2 wrong usage, or a file that cannot be read.");
+      "Exit status: 0 equal; 1 different; 2 wrong usage, or a file that cannot be read.\n"
+      "Example: stagecraft schedule diff gpipe.txt 1f1b.txt");
   app.add_option("A", path_a, "schedule file; - is standard input")->required()->type_name("");
   app.add_option("B", path_b, "another schedule file")->required()->type_name("");
+  add_read_options(app, read);
   add_cost_options(app, options);
   app.add_flag("--json", json, "print one JSON object");
-  add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

@@ -60,11 +60,12 @@ ExitCode fix_schedule(const Words& words, Console& console) {
       "stagecraft schedule fix");
   app.footer(
       "Exit status: 0 the result is valid; 1 the changes are not enough and nothing is written; 2 "
-      "wrong usage, or a file that cannot be read.");
+      "wrong usage, or a file that cannot be read.\n"
+      "Example: stagecraft schedule fix broken.txt -o mended.txt");
   add_file_argument(app, path);
+  add_read_options(app, read);
   app.add_option("-o,--output", output, "file to write, as text [standard output]")
       ->type_name("FILE");
-  add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

@@ -91,10 +91,11 @@ ExitCode format_schedule(const Words& words, Console& console) {
                "stagecraft schedule fmt");
   app.footer(
       "Aligns cells in columns, leaves out redundant headers, and keeps comments. The result can "
-      "replace the file: fmt x.txt -o x.txt.");
+      "replace the file.\n"
+      "Example: stagecraft schedule fmt plan.txt -o plan.txt");
   add_file_argument(app, path);
-  app.add_option("-o,--output", output, "file to write [standard output]")->type_name("FILE");
   add_read_options(app, read);
+  app.add_option("-o,--output", output, "file to write [standard output]")->type_name("FILE");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

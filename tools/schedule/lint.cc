@@ -49,10 +49,11 @@ ExitCode lint_schedule(const Words& words, Console& console) {
                "stagecraft schedule lint");
   app.footer(
       "Exit status: 0 nothing is unusual; 1 something is, or a rule is broken; 2 wrong usage, or a "
-      "file that cannot be read.");
+      "file that cannot be read.\n"
+      "Example: stagecraft schedule lint plan.txt");
   add_file_argument(app, path);
-  app.add_flag("--json", json, "print one JSON object");
   add_read_options(app, read);
+  app.add_flag("--json", json, "print one JSON object");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

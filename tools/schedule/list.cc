@@ -82,7 +82,7 @@ ExitCode list_schedules(const Words& words, Console& console) {
   bool json = false;
   CLI::App app("Lists the builders of `stagecraft schedule make`, and the file formats.",
                "stagecraft schedule list");
-  app.add_flag("--json", json, "print the builders as one JSON object");
+  app.add_flag("--json", json, "print one JSON object");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

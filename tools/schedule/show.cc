@@ -119,11 +119,11 @@ ExitCode show_schedule(const Words& words, Console& console) {
       "compare.\n"
       "Example: stagecraft schedule show 1f1b.txt zb-v.txt --pdf both.pdf --color-by kind");
   app.add_option("FILES", paths, "schedule files; - is standard input")->required()->type_name("");
+  add_read_options(app, read);
+  add_cost_options(app, cost_options);
   add_picture_outputs(app, outputs, "size of the schedule; of several: none");
   app.add_option("--html", outputs.html, "write a page for a browser")->type_name("FILE");
   add_color_option(app, console);
-  add_cost_options(app, cost_options);
-  add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

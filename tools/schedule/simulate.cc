@@ -86,11 +86,13 @@ ExitCode simulate_schedule(const Words& words, Console& console) {
   bool json = false;
   CLI::App app("Computes the time of a schedule, and the work and the waits of each device.",
                "stagecraft schedule simulate");
-  app.footer("Durations can have any unit; results have the same.");
+  app.footer(
+      "Durations can have any unit; results have the same.\n"
+      "Example: stagecraft schedule simulate plan.txt --f 1 --b 2 --latency 0.1");
   add_file_argument(app, path);
+  add_read_options(app, read);
   add_cost_options(app, options);
   app.add_flag("--json", json, "print one JSON object");
-  add_read_options(app, read);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

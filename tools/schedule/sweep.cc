@@ -51,10 +51,10 @@ void add_sweep_options(CLI::App& app, SweepOptions& o) {
   app.add_option("--chunks", o.chunks, "stages per device, for builders that leave it open [2]")
       ->type_name("V,...");
   add_cost_options(app, o.costs);
-  app.add_flag("--json", o.json, "print one JSON object");
-  app.add_flag("--csv", o.csv, "print CSV");
   app.add_option("--svg", o.svg, "also write a plot of bubble against microbatches")
       ->type_name("FILE");
+  app.add_flag("--csv", o.csv, "print CSV");
+  app.add_flag("--json", o.json, "print one JSON object");
 }
 
 /// Returns the numbers of an option, ascending, each once.

@@ -76,6 +76,7 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
   app.add_option("TRACE", o.trace, "file that `stagecraft train --trace` wrote")
       ->required()
       ->type_name("FILE");
+  add_read_options(app, o.read);
   app.add_option("--costs",
                  o.costs,
                  "costs to plan with [those of the run's --costs, or the times in the trace]")
@@ -84,10 +85,10 @@ ExitCode compare_trace(const std::vector<std::string>& words, Console& console) 
       ->check(whole_number(0))
       ->type_name("N");
   app.add_flag("--json", o.json, "print one JSON object");
-  add_read_options(app, o.read);
   app.footer(
       "Exit status: 0 compared, with any differences; 1 the schedule breaks a rule; 2 wrong usage, "
-      "or a file that cannot be read, is damaged or belongs to another schedule.");
+      "or a file that cannot be read, is damaged or belongs to another schedule.\n"
+      "Example: stagecraft trace compare plan.txt trace.json --limit 3");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);
     return ExitCode::Good;

@@ -20,10 +20,11 @@ constexpr const char* kWorkerAbout =
     "code of the driver's program.\n"
     "Clusters of processes start their workers themselves. A worker that you start by hand may "
     "start before or after its driver. It takes a place without a worker, also that of a lost "
-    "worker.";
+    "worker. See docs/cluster.md.";
 constexpr const char* kWorkerFooter =
     "Exit status: 0 the driver has ended; 1 the worker could not join; 2 wrong usage, or "
-    "credentials that cannot be used.";
+    "credentials that cannot be used.\n"
+    "Example: stagecraft worker --join node-a:4711 --credentials worker-0";
 
 struct WorkerOption {
   const char* name;

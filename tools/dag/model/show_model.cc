@@ -166,7 +166,7 @@ ExitCode show_dag_of_model(const std::vector<std::string>& words, Console& conso
   add_dag_show_options(app, options.show);
   app.add_option("--cut",
                  options.cut,
-                 "begins of the model's stages, e.g. layers.4,layers.8 [the model's markers; a "
+                 "places where stages begin, e.g. layers.4,layers.8 [the model's markers; a "
                  "model from a file is balanced by time]")
       ->type_name("PLACES|@FILE");
   add_model_options(app, options.model, options.data);

@@ -29,7 +29,8 @@ constexpr const char* kFooter =
     "STAGECRAFT_JOIN_SECONDS, STAGECRAFT_SILENCE_SECONDS and STAGECRAFT_WORKER.\n\n"
     "Exit status: 0 success; 1 the run failed, the schedule breaks a rule, or memory does not "
     "suffice; 2 wrong usage, a file that cannot be used, or output that cannot be written; 128 + N "
-    "ended by signal N.";
+    "ended by signal N.\n"
+    "Example: stagecraft train --steps 5 --stages 2 --schedule gpipe --verify";
 
 /// Reports what a model from a file settles later where the options alone say it.
 void check_rate_steps(const TrainOptions& options) {

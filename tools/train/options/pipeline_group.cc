@@ -106,10 +106,11 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
 }
 
 void add_cut(CLI::App& app, PipelineOptions& o) {
-  app.add_option("--cut",
-                 o.cut,
-                 "begins of stages, e.g. layers.4,layers.8 [the model's markers; a model from a "
-                 "file is balanced by time]")
+  app.add_option(
+         "--cut",
+         o.cut,
+         "places where stages begin, e.g. layers.4,layers.8 [the model's markers; a model from a "
+         "file is balanced by time]")
       ->type_name("PLACES|@FILE")
       ->group(kPipelineGroup);
   app.add_option("--cut-out", o.cut_out, "write the cut, for --cut @FILE")

@@ -65,7 +65,7 @@ void add_run(CLI::App& app, RunOptions& o) {
          "print the time of each pass of compiling and lowering, and at the end how tensors go "
          "from rank to rank, to standard error")
       ->group(kRunGroup);
-  app.add_flag("--json", o.json, "print one JSON object per line")->group(kRunGroup);
+  app.add_flag("--json", o.json, "print one JSON object for each event")->group(kRunGroup);
   app.add_option("--log-every", o.log_every, "steps between lines of progress")
       ->check(whole_number(1))
       ->group(kRunGroup);
