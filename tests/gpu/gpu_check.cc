@@ -22,6 +22,7 @@
 #include "stagecraft/bench/hardware.h"
 #include "stagecraft/tests/gpu/equality.h"
 #include "stagecraft/tests/gpu/measures.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/doctor/facts/gpu_facts.h"
 
 namespace stagecraft::gpu {
@@ -178,7 +179,7 @@ int run(const std::string& json, const std::string& command) {
   }
   if (!json.empty()) {
     std::ofstream file(json);
-    file << report.dump(2) << '\n';
+    file << tools::command_json("gpu_check", report);
     if (!file.flush()) {
       fmt::print(stderr, "gpu_check: {} cannot be written\n", json);
       return 2;

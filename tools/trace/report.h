@@ -40,7 +40,7 @@ namespace stagecraft::tools {
                                      const Layout& layout,
                                      std::size_t limit);
 
-/// Returns the contents of one object (command_json.h). Includes the `limit` cells that are furthest
+/// Returns the contents of one object (command_json.h), with the `limit` cells that are furthest
 /// from their plan, if any.
 [[nodiscard]] nlohmann::ordered_json comparison_json(const Comparison& comparison,
                                                      const Measurements& measured,
