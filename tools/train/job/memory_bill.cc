@@ -136,7 +136,8 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   // hold the experts once together.
   const auto on_ranks = [&](bool is_shared, double bytes) {
     const double divided = std::min(experts, bytes);
-    return (is_shared ? 1.0 : replicas) * (bytes - divided) + replicas / parts * divided;
+    const double in_parts = is_shared ? std::max(0.0, bytes - divided - work.unshared) : 0.0;
+    return in_parts + replicas * (bytes - divided - in_parts) + replicas / parts * divided;
   };
   const auto ranks = static_cast<double>(choice.layout.ranks());
   add(Time::Always, "weights of the model", weights);
