@@ -13,11 +13,10 @@
 #include "stagecraft/actors/executor/optimizer/learning_rate.h"
 #include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/actors/trainer/fit_progress.h"
-#include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/actors/trainer/trainer.h"
+#include "stagecraft/actors/trainer/validation_watch.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/files/whole_file.h"
-#include "stagecraft/base/log.h"
 #include "stagecraft/compiler/libtorch/random.h"
 #include "stagecraft/compiler/shapes/sample_rows.h"
 
@@ -44,35 +43,6 @@ void check(const FitOptions& options) {
   check_validation(options.validation);
   if (!options.validation.best_path.empty()) {
     const WholeFile tried(options.validation.best_path);  // not only after the first evaluation
-  }
-}
-
-/// Forgets what evaluations have shown of another metric: its values say nothing of this one.
-void begin_to_watch(LoopState& state, const Validation& validation) {
-  if (validation.data.source() == nullptr) {
-    return;
-  }
-  WatchState watch = for_metric_of(validation, state.watch);
-  if (watch == state.watch) {
-    return;
-  }
-  log(Level::Warning,
-      "the checkpoint's best value is of another metric or goal: the search for the best begins "
-      "anew",
-      {{"checkpoint", state.watch.metric}, {"watch", validation.watch}});
-  state.watch = std::move(watch);
-  state.evaluated = 0;
-}
-
-/// Returns whether the file is a checkpoint of the best state.
-bool holds_best(const std::string& path, const WatchState& watch) {
-  try {
-    const CheckpointReader file(path);
-    const std::optional<LoopState>& loop = file.header().loop;
-    return file.header().step == watch.best_step && loop && loop->watch.metric == watch.metric &&
-           loop->watch.best == watch.best;
-  } catch (const Error&) {
-    return false;
   }
 }
 
@@ -119,6 +89,7 @@ class Fit {
         state_(start_of(trainer, options)),
         entered_(trainer.steps()),
         epoch_(state_.epoch),
+        watch_(trainer, options.validation, state_),
         batches_(source, options.epochs - state_.epoch + 1, options.prefetch),
         progress_(options.progress, options.epochs) {}
 
@@ -139,22 +110,12 @@ class Fit {
     }
     finish_update();
     result_.end = end_.value_or(FitEnd::Epochs);
-    if (state_.watch.best) {
-      result_.best = FitBest{
-          .value = *state_.watch.best, .step = state_.watch.best_step, .path = path_of_best()};
-    }
+    result_.best = watch_.best();
     result_.seconds = seconds();
     return std::move(result_);
   }
 
  private:
-  /// Returns best_path if the file there holds the best state: a run that continues and finds no
-  /// better one has not written it.
-  [[nodiscard]] std::string path_of_best() const {
-    const std::string& path = options_.validation.best_path;
-    return !path.empty() && (has_saved_ || holds_best(path, state_.watch)) ? path : "";
-  }
-
   /// An update whose last batch was given to the trainer.
   struct Update {
     StepFuture result;
@@ -273,14 +234,14 @@ class Fit {
     while (!under_way_.empty() && under_way_.front().result.ready()) {
       tell_oldest();
     }
-    if (updates && is_due()) {
+    if (updates && watch_.is_due(entered_)) {
       tell_all();
       evaluate_once();
     }
   }
 
   void end_epoch() {
-    if (evaluates() && options_.validation.every == 0) {
+    if (watch_.evaluates() && options_.validation.every == 0) {
       tell_all();
       evaluate_once();
     }
@@ -291,26 +252,17 @@ class Fit {
     }
   }
 
-  [[nodiscard]] bool evaluates() const { return options_.validation.data.source() != nullptr; }
-
-  /// Returns whether validation.every asks for an evaluation now.
-  [[nodiscard]] bool is_due() const {
-    const std::int64_t every = options_.validation.every;
-    return evaluates() && every > 0 && entered_ > 0 && entered_ % every == 0;
-  }
-
   /// A checkpoint may have been made, by on_step, between a step and its evaluation, or after the
   /// evaluation that ended the loop.
   void evaluate_if_left_out() {
-    if (options_.resume && is_due()) {
+    if (options_.resume && watch_.is_due(entered_)) {
       evaluate_once();
     }
     end_if_out_of_patience();
   }
 
   void end_if_out_of_patience() {
-    const std::optional<int>& patience = options_.validation.patience;
-    if (!end_ && patience && state_.watch.waited >= *patience) {
+    if (!end_ && watch_.is_out_of_patience()) {
       end_ = FitEnd::Patience;
     }
   }
@@ -318,44 +270,20 @@ class Fit {
   /// Evaluates the present weights, unless that was done or on_step has ended the loop. Requires:
   /// no step is in progress.
   void evaluate_once() {
-    if (!evaluates() || state_.evaluated == entered_ || end_ == FitEnd::OnStep) {
+    if (end_ == FitEnd::OnStep) {
+      return;
+    }
+    const std::optional<FitEvaluation> found = watch_.evaluate(entered_);
+    if (!found) {
       return;
     }
     const Validation& validation = options_.validation;
-    FitEvaluation found{trainer_.evaluate(*validation.data.source(), validation.metrics)};
-    found.step = entered_;
-    found.epoch = state_.epoch;
-    found.watched = watched_value(validation, found);
-    const LoopState before = state_;
-    const WatchState watch = after(state_.watch, found.watched, entered_, validation);
-    found.is_best = watch.best != state_.watch.best;
-    found.improved = watch.waited == 0;
-    found.rate_factor = watch.rate_factor;
-    state_.watch = watch;
-    state_.evaluated = entered_;
-    trainer_.set_loop_state(entered_, state_);  // before save: the file has it
-    if (found.is_best && !validation.best_path.empty()) {
-      save_best(before);
-    }
     set_rate();
-    progress_.evaluated(validation.watch, found.watched);
+    progress_.evaluated(validation.watch, found->watched);
     if (validation.on_evaluation) {
-      validation.on_evaluation(found);
+      validation.on_evaluation(*found);
     }
     end_if_out_of_patience();
-  }
-
-  /// If the state cannot be saved, takes the loop back to `before` the evaluation, so that a run
-  /// that continues evaluates and saves again.
-  void save_best(const LoopState& before) {
-    try {
-      trainer_.save(options_.validation.best_path);
-      has_saved_ = true;
-    } catch (...) {
-      state_ = before;
-      trainer_.set_loop_state(entered_, state_);
-      throw;
-    }
   }
 
   [[nodiscard]] bool changes_rates() const {
@@ -446,8 +374,8 @@ class Fit {
   std::int64_t told_epoch_ = 0;
   std::int64_t number_ = 0;  // of the batch in the epoch
   std::int64_t full_ = 0;    // samples of the epoch's first batch
-  bool has_saved_ = false;   // the best state is in its file
   Mean mean_;                // loss of the epoch that is reported now
+  ValidationWatch watch_;
   Prefetch batches_;
   FitProgress progress_;
 };
