@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -16,6 +14,7 @@
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/actors/trainer/checked_options.h"
+#include "stagecraft/actors/trainer/launch_crew.h"
 #include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/state/recovery.h"
 #include "stagecraft/actors/trainer/state/trainer_checkpoint.h"
@@ -28,7 +27,6 @@
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/random.h"
-#include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/plan/own_slots.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/tensor_files/module_file.h"
@@ -38,29 +36,6 @@
 namespace stagecraft {
 namespace {
 
-void tell(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) {
-    log(Level::Warning, "buffers will differ from those of one process", {{"note", note}});
-  }
-}
-
-/// Helper threads of LibTorch's pools spin while they wait only if each has a processor. If not,
-/// they must be woken up.
-void warn_of_too_many_threads(const Plan& plan, int threads_per_worker) {
-  const auto threads = plan.ranks.size() * static_cast<std::size_t>(threads_per_worker);
-  const auto processors = static_cast<std::size_t>(std::thread::hardware_concurrency());
-  if (threads_per_worker > 1 && threads > processors) {
-    static std::once_flag once;
-    std::call_once(once, [&] {
-      log(Level::Warning,
-          "more threads than processors: operators will wait for each other's threads to wake up",
-          {{"ranks", plan.ranks.size()},
-           {"threads_per_worker", threads_per_worker},
-           {"processors", processors}});
-    });
-  }
-}
-
 /// Returns a number of ranks that is enough for a schedule that may be wrong. A rank without a task
 /// costs nothing.
 int most_ranks(const Schedule& schedule) {
@@ -69,13 +44,6 @@ int most_ranks(const Schedule& schedule) {
     ranks += row.size();
   }
   return static_cast<int>(std::max({std::size_t{1}, schedule.rows().size(), ranks}));
-}
-
-/// Returns the longest wait for a value of a step: until all steps in progress have ended.
-std::chrono::milliseconds longest_wait_for_values(const TrainerOptions& options) {
-  constexpr std::chrono::milliseconds kMost = std::chrono::hours(24 * 365);
-  const std::int64_t steps = std::int64_t{options.outstanding} + 1;
-  return patience(options) > kMost / steps ? kMost : steps * patience(options);
 }
 
 /// Returns how many states of a loop are kept: those after the steps in progress, the committed
@@ -98,45 +66,6 @@ Execution in_form_for(Dispatch dispatch, Execution execution) {
 UnusedState unused_of(const Program& program) {
   const OnCallersThread scope;
   return UnusedState(program.compiled());
-}
-
-std::unique_ptr<Crew> launch(const Cluster& cluster,
-                             const std::shared_ptr<StepLedger>& ledger,
-                             const Execution& execution,
-                             const Optimizer& optimizer,
-                             const TrainerOptions& options) {
-  tell(execution.notes);
-  warn_of_too_many_threads(*execution.plan, options.threads_per_worker);
-  process_end::arm();
-  expect_threads();
-  Job job{.program = execution.sized.shared(),
-          .train = execution.plan,
-          .optimizer = optimizer,
-          .options = options,
-          .has_driver_row = execution.has_driver_row};
-  if (options.dispatch == Dispatch::PerTask) {
-    job.columns = std::make_shared<const DispatchColumns>(dispatch_columns(
-        *job.train, execution.schedule, execution.layout, execution.stage_graph()));
-  } else if (options.dispatch == Dispatch::Decided) {
-    job.decidable = std::make_shared<const DecidableTasks>(
-        decidable_tasks(*job.train, execution.schedule, execution.layout, execution.stage_graph()));
-  }
-  job.options.tells_values = options.on_column || options.decide;
-  if (options.column_tensors) {
-    const Rank drivers = execution.has_driver_row ? execution.plan->ranks.back().rank : kDriver;
-    job.task_values =
-        [actors = cluster.actors(), drivers, limit = longest_wait_for_values(options)](
-            const StepValues::Place& made, std::size_t count) {
-          return made.rank == drivers ? values_on_driver(count)
-                                      : task_values(*actors, made, count, limit);
-        };
-    for (int rank = 0; rank < execution.layout.ranks(); ++rank) {
-      if (Rank(rank) != drivers) {
-        cluster.actors()->begin(Rank(rank));
-      }
-    }
-  }
-  return std::make_unique<Crew>(*cluster.launcher(), ledger, std::move(job));
 }
 
 }  // namespace
@@ -165,7 +94,7 @@ struct Trainer::Impl {
         execution(std::move(e)),
         optimizer(std::move(o)),
         options(checked_options(std::move(t), optimizer, execution, cluster.ranks())),
-        crew(launch(cluster, ledger, execution, optimizer, options)),
+        crew(launch_crew(cluster, ledger, execution, optimizer, options)),
         entry(*crew,
               *ledger,
               programs,
