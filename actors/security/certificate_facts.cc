@@ -58,7 +58,7 @@ std::string only_uri(const X509* certificate) {
   return printable({ASN1_STRING_get0_data(uri), static_cast<std::size_t>(ASN1_STRING_length(uri))});
 }
 
-/// Keeps CR-1.
+/// Keeps HR-1.
 Role role_in(const X509* certificate, const std::string& cluster, const std::string& name) {
   const std::string uri = only_uri(certificate);
   for (const Role role : {Role::Authority, Role::Driver, Role::Worker}) {

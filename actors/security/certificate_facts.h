@@ -1,6 +1,6 @@
 /// CertificateFacts holds the contents of a certificate, for people and for checks.
 ///
-/// CR-1: a certificate names its holder's role in its only alternative name: the URI
+/// HR-1: a certificate names its holder's role in its only alternative name: the URI
 ///       `stagecraft://CLUSTER/driver`, `stagecraft://CLUSTER/worker/worker-3` or
 ///       `stagecraft://CLUSTER/authority`, in agreement with its subject.
 #pragma once
@@ -29,7 +29,7 @@ struct CertificateFacts {
 
 [[nodiscard]] CertificateFacts facts_of(const Certificate& certificate);
 
-/// Returns the URI of CR-1. Requires: `role` is not None.
+/// Returns the URI of HR-1. Requires: `role` is not None.
 [[nodiscard]] std::string role_uri(Role role, const std::string& cluster, const std::string& name);
 
 /// Returns "2026-11-22 05:38:27 UTC".

@@ -251,7 +251,7 @@ PrivateKey read_key(const std::string& dir, const std::string& name, std::vector
   if ((file.mode & forbidden_to_others(file)) != 0) {
     unusable(
         fmt::format("users other than its owner can read or write '{0}' (mode {1}), and "
-                    "anybody who has this key can act in the whole cluster; if nobody can have "
+                    "anybody who has this key can act as its holder; if nobody can have "
                     "read it: chmod 600 '{0}'; otherwise make a new cluster",
                     path,
                     mode_text(file.mode)));

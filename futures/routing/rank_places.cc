@@ -49,6 +49,7 @@ void RankPlaces::set(Rank rank, const PortAddress& where) {
     }
     return;
   }
+  here_.port->place(here_.id, rank, where);  // first: a peer that is admitted may send
   Place place{.carrier = choose_carrier(here_, where), .elsewhere = where.endpoint};
   {
     const std::scoped_lock lock(mutex_);

@@ -19,8 +19,8 @@ constexpr const char* kWorkerAbout =
     "Works for a cluster: runs the stages that its driver sends, until the driver ends. It runs no "
     "code of the driver's program.\n"
     "Clusters of processes start their workers themselves. A worker that you start by hand may "
-    "start before or after its driver. It takes a place without a worker, also that of a lost "
-    "worker. See docs/cluster.md.";
+    "start before or after its driver. It takes the place of the number in its certificate, or, if "
+    "the cluster has no such place, that of a lost worker. See docs/cluster.md.";
 constexpr const char* kWorkerFooter =
     "Exit status: 0 the driver has ended; 1 the worker could not join; 2 wrong usage, or "
     "credentials that cannot be used.\n"
@@ -39,7 +39,7 @@ constexpr std::array kWorkerOptions{
     WorkerOption{"--credentials",
                  "DIR",
                  "folder of this worker, from those that `stagecraft credentials make` wrote"},
-    WorkerOption{"--place", "N", "number of the worker to become [any missing one]"},
+    WorkerOption{"--place", "N", "number of the worker to become [that of its certificate]"},
     WorkerOption{"--incarnation", "N", "number of replacements of that worker [any]"},
     WorkerOption{"--bind",
                  "ADDRESS",

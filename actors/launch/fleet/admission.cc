@@ -39,7 +39,7 @@ Joined admit(Self self, const AdmissionEvents& events, const PeerNodes& nodes, c
                   "a worker may join after it has said which build it is and was answered that "
                   "the driver has the same: this one has not");
     }
-    const std::string worker = nodes.worker_at(sender->node());  // keeps AD-1
+    const std::string worker = nodes.worker_at(sender->node());  // keeps WA-1
     if (worker.empty()) {
       throw Error(Errc::ClusterMember, "the connection of this worker has ended: start it again");
     }

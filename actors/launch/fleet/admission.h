@@ -4,7 +4,7 @@
 ///
 /// The fleet owns it; it is open as long as it lives. Keeps HE-1: a process that joins has said
 /// Hello before, and was welcome.
-/// AD-1: a worker joins under the name in the certificate of its connection (PeerNodes), whatever
+/// WA-1: a worker joins under the name in the certificate of its connection (PeerNodes), whatever
 ///       it says of itself.
 #pragma once
 

@@ -80,8 +80,8 @@ class Places {
   void refused(const std::string& why);
   void let_in(const PlaceTurn& turn);
   /// Returns the place that the worker has taken; nothing if it may ask again (PC-1). `worker`: the
-  /// name in its certificate. Errors: ClusterMember for a worker that asks for the place of another,
-  /// and for one that the fleet was to start and that no place waits for.
+  /// name in its certificate. Errors: ClusterMember for a worker that asks for another's place, and
+  /// for one that the fleet was to start and that no place waits for.
   [[nodiscard]] std::optional<int> join(const Join& join,
                                         const WorkerHostActor& host,
                                         const std::string& worker);

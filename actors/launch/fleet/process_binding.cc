@@ -74,6 +74,7 @@ class ProcessBinding final : public Binding {
     }
     const EncodedSetup encoded = encode(setup);
     const auto started = start<RankStarted>(rank, StartRank{id_, rank});
+    require_own(started.worker, rank);
     send(rank, encoded, [&](std::size_t i) { return setup_tag(setup.plan_id, i); });
     note_in_log(options_, place_of(rank), stages_text(rank, setup.train.list->stages));
     return started.worker;
@@ -175,6 +176,19 @@ class ProcessBinding final : public Binding {
     launched_[rank.index()] = member.incarnation;
     ends_[rank] = fleet_->places().cause_of_end({member.place, member.incarnation});
     return started;
+  }
+
+  /// Errors: ClusterMember if the rank's actors are not in the process of its place.
+  void require_own(const Worker& worker, Rank rank) const {
+    const FleetMember& member = *members_[rank.index()];
+    const caf::node_id node = member.host.node();
+    if (worker.plan_thread.node() != node || worker.agent.node() != node) {
+      throw Error(Errc::ClusterMember,
+                  fmt::format("{} named actors of another process as those of {}: end it, and "
+                              "start it from the program of this cluster",
+                              fleet_->name_of(member.place),
+                              peer_name(rank)));
+    }
   }
 
   /// Returns the number of places that the crew needs.

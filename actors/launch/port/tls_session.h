@@ -3,8 +3,8 @@
 ///
 /// The session of CAF 0.17 accepts TLS 1.2, reads the credentials' files for every connection and
 /// loops without a pause while a handshake waits.
-/// TLS-1: a session speaks TLS 1.3 only, and only with peers that show a worker's certificate of the
-///        authority, each for itself (NodeGuard).
+/// TLS-1: a session speaks TLS 1.3 only, and only with peers that show a worker's certificate of
+///        the authority, each for itself (NodeGuard).
 /// TLS-2: an OpenSSL error of one connection is not taken for that of another. OpenSSL keeps errors
 ///        by thread, so one bad handshake would otherwise end every connection of the loop.
 /// TLS-3: bytes that CAF sends before the handshake is done are kept here. Otherwise CAF would ask

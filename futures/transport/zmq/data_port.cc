@@ -148,6 +148,10 @@ void DataPort::detach(NetworkId network) {
   loop_->networks().detach(network);
 }
 
+void DataPort::place(NetworkId network, Rank rank, const PortAddress& peer) {
+  loop_->networks().place(network, rank, peer.key);
+}
+
 void DataPort::tidy() {
   loop_->tidy();
 }

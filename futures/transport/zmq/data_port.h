@@ -28,6 +28,8 @@
 ///       both share (PeerMemory): large ones in slots, frames and small ones in a ring. The order
 ///       is the same. What a rank receives may lie in that memory; what the driver receives is its
 ///       own.
+/// DP-9: a tensor from a rank is delivered if the rank is placed in the process that sent it. No
+///       peer can send in the name of a rank of another process.
 #pragma once
 
 #include <memory>
@@ -97,6 +99,8 @@ class DataPort {
   /// Errors: UsageArgument if the port has a network of that id.
   void attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes);
   void detach(NetworkId network);
+  /// Takes tensors of the rank from this peer, and from no other (DP-9). Requires: attach().
+  void place(NetworkId network, Rank rank, const PortAddress& peer);
   /// Releases the memory of partly received tensors that the mailboxes no longer accept.
   void tidy();
 

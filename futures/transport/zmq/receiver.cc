@@ -183,9 +183,10 @@ void Receiver::take_frame(Peer& peer, const FrameHeader& header, std::string_vie
     throw Error(Errc::TransportRefused, "malformed frame: it has a slot and bytes as well");
   }
   const auto mailboxes = networks_.find(header.network);
-  Mailbox* const mailbox = mailboxes != nullptr && mailboxes->find(header.from) != nullptr
-                               ? mailboxes->find(header.to)
-                               : nullptr;
+  Mailbox* const mailbox =
+      mailboxes != nullptr && networks_.is_at(header.network, header.from, key)  // keeps DP-9
+          ? mailboxes->find(header.to)
+          : nullptr;
   const bool wanted = mailbox != nullptr && mailbox->accepts(header.tag);
   std::optional<at::Tensor> whole =
       header.slot ? take_in_slot(peer, header, wanted) : peer.arriving.take(header, bytes, wanted);

@@ -145,7 +145,7 @@ TEST_CASE("a cluster has an authority, and a complete folder for each member", "
   CHECK(longest >= 30);  // of 32 digits; four short ones do not happen
 }
 
-TEST_CASE("a certificate has the role of its name, also after a renewal (CR-1)", "[security]") {
+TEST_CASE("a certificate has the role of its name, also after a renewal (HR-1)", "[security]") {
   using security::Role;
   const TemporaryFolder folder;
   const std::string dir = folder.path() + "/cluster";

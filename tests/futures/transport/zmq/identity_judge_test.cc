@@ -54,8 +54,8 @@ TEST_CASE("a client without an admitted key does not get in (DP-1)", "[futures][
   two.require_work(1);
   CHECK(two.zero->bytes_waiting() == 0);
 
-  two.port->admit(stranger.address());
-  CHECK(two.zero->receive(Rank{1}, kTag).wait_until(patience()));
+  two.network.place(Rank{2}, stranger.address());
+  CHECK(two.zero->receive(Rank{2}, kTag).wait_until(patience()));
   CHECK(two.link(stranger.address().key).tensors_received == 1);
   CHECK(two.port->counts().links.size() == 2);
 }

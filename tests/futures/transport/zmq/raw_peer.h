@@ -54,7 +54,7 @@ class RawPeer {
     return taken;
   }
 
-  /// Sends the first `chunk` bytes of `total`, for rank 0 from rank 1.
+  /// Sends the first `chunk` bytes of `total`, for rank 0 from rank 2.
   void send_frame(std::uint64_t sequence, std::int64_t total, std::int64_t chunk) {
     send(frame(sequence, total, chunk));
   }
@@ -68,7 +68,7 @@ class RawPeer {
     header.sequence = sequence;
     header.transfer = sequence;
     header.network = kNetwork;
-    header.from = Rank{1};
+    header.from = Rank{2};
     header.to = Rank{0};
     header.tag = kTag;
     header.dtype = at::kByte;

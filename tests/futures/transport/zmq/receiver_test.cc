@@ -31,10 +31,10 @@ TEST_CASE("a frame that cannot be read ends its link and nothing else (DP-2)", "
          ++told;
        }});
   RawPeer peer;
-  two.port->admit(peer.address());
+  two.network.place(Rank{2}, peer.address());
   peer.connect(*two.port);
   peer.send_frame(0, 8, 8);
-  CHECK(two.zero->receive(Rank{1}, kTag).wait_until(patience()));
+  CHECK(two.zero->receive(Rank{2}, kTag).wait_until(patience()));
   std::string expected;
   SECTION("one part") {
     peer.send({"x"});
@@ -75,7 +75,7 @@ TEST_CASE("memory of partly received tensors is given back when nobody wants the
           "[futures][port]") {
   TwoPorts two;
   RawPeer peer;
-  two.port->admit(peer.address());
+  two.network.place(Rank{2}, peer.address());
   peer.connect(*two.port);
   peer.send_frame(0, 5000, 100);
   REQUIRE(eventually([&] { return two.port->counts().partial_bytes == 5000; }));
@@ -101,7 +101,7 @@ TEST_CASE("memory of partly received tensors is given back when nobody wants the
 class RingPeer {
  public:
   explicit RingPeer(TwoPorts& two) : two_(two) {
-    two.port->admit(raw_.address());
+    two.network.place(kFrom, raw_.address());
     raw_.connect(*two.port);
     REQUIRE(offer_.is_connected());
     REQUIRE(offer_.send(arena_->id(), arena_->file().descriptor(), nullptr));
@@ -251,6 +251,22 @@ TEST_CASE("a port that admits a peer again finds that frames were lost", "[futur
   CHECK(two.zero->route_to(Rank{1}) == Route::Socket);
 }
 
+TEST_CASE("a peer does not send in the name of a rank of another process (DP-9)",
+          "[futures][port]") {
+  TwoPorts two;
+  RawPeer thief;
+  two.network.place(Rank{2}, thief.address());
+  thief.connect(*two.port);
+  FrameHeader header = decode_frame(RawPeer::frame(0, 8, 8).front());
+  header.from = Rank{1};
+  thief.send({encode_frame(header), std::string(8, 'x')});
+  CHECK(eventually([&] { return two.port->counts().tensors_misdirected == 1; }));
+  CHECK(two.zero->bytes_waiting() == 0);
+  thief.send_frame(1, 8, 8);  // its link stays
+  CHECK(two.zero->receive(Rank{2}, kTag).wait_until(patience()));
+  two.require_work(1);
+}
+
 TEST_CASE("a tensor for a network or a rank that is not here is dropped and counted",
           "[futures][port]") {
   TwoPorts two;
@@ -262,6 +278,12 @@ TEST_CASE("a tensor for a network or a rank that is not here is dropped and coun
   }
   SECTION("a sender that is none") {
     two.other->send(two.port->address(), kNetwork, Rank{3}, Rank{0}, kTag, number(1));
+  }
+  SECTION("a rank of another process that has not been placed") {
+    two.other->send(two.port->address(), kNetwork, Rank{2}, Rank{0}, kTag, number(1));
+  }
+  SECTION("a rank of this process") {
+    two.other->send(two.port->address(), kNetwork, Rank{0}, Rank{0}, kTag, number(1));
   }
   CHECK(eventually([&] { return two.port->counts().tensors_misdirected == 1; }));
   two.require_work(1);

@@ -58,10 +58,10 @@ TEST_CASE("many clients that hold back announced messages are limited and keep n
   two.require_work(3);
   // A peer with a key gets in although all of them stay.
   RawPeer peer;
-  two.port->admit(peer.address());
+  two.network.place(Rank{2}, peer.address());
   peer.connect(*two.port);
   peer.send_frame(0, 8, 8);
-  CHECK(two.zero->receive(Rank{1}, kTag).wait_until(patience()));
+  CHECK(two.zero->receive(Rank{2}, kTag).wait_until(patience()));
   CHECK(two.link(peer.address().key).tensors_received == 1);
 }
 
