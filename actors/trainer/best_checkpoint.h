@@ -19,8 +19,8 @@ class BestCheckpoint {
   /// Saves the trainer's state, if there is a path. Errors: those of Trainer::save.
   void save(Trainer& trainer);
 
-  /// Returns the path if the file there holds the best state that evaluations have shown; else "". A
-  /// run that continues and finds no better one has not written it.
+  /// Returns the path if the file there holds the best state that evaluations have shown; else "".
+  /// A run that continues and finds no better one has not written it.
   [[nodiscard]] std::string path_if_of(const WatchState& watch) const;
 
  private:

@@ -1,8 +1,8 @@
-/// ValidationWatch evaluates for fit(), keeps what the evaluations have shown of the watched metric,
-/// and saves the best state.
+/// ValidationWatch evaluates for fit(), keeps what the evaluations have shown of the watched
+/// metric, and saves the best state.
 ///
-/// The loop of fit() has one, on its thread, and decides what follows from an evaluation. Both write
-/// to the LoopState: the loop its place in the data, this class the rest.
+/// The loop of fit() has one, on its thread, and decides what follows from an evaluation. Both
+/// write to the LoopState: the loop its place in the data, this class the rest.
 #pragma once
 
 #include <cstdint>

@@ -40,8 +40,8 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 /// Returns the header of its file. Errors: CheckpointFormat, as write_checkpoint.
 [[nodiscard]] CheckpointHeader header_of(const Checkpoint& checkpoint);
 
-/// Bytes of tensors that a save holds until they are in the file, unless a single one has more: four
-/// times what is read from the ranks at once (kReadBytes).
+/// Bytes of tensors that a save holds until they are in the file, unless a single one has more:
+/// four times what is read from the ranks at once (kReadBytes).
 inline constexpr std::size_t kHeldBytes = std::size_t{256} << 20U;
 
 /// CheckpointSave writes a checkpoint tensor by tensor. Nobody needs to hold all of them. A thread

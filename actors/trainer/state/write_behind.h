@@ -1,5 +1,5 @@
-/// WriteBehind passes tensors, in order, to a function on a thread of its own, so that its owner can
-/// fetch the next ones meanwhile.
+/// WriteBehind passes tensors, in order, to a function on a thread of its own, so that its owner
+/// can fetch the next ones meanwhile.
 ///
 ///   owner   add, add, add (waits for room), add ............ wait
 ///   thread       write, write ............. write, write, end
