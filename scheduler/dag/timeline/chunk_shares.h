@@ -1,7 +1,8 @@
 /// ChunkShares tells which part of its stage's time each chunk takes.
 ///
 /// If the costs list the operators of a stage, and the DAG knows those of its chunks by the same
-/// names, a chunk takes the part of its operators. Otherwise the chunks of a stage take equal parts.
+/// names, a chunk takes the part of its operators. Otherwise the chunks of a stage take equal
+/// parts.
 /// A value that views source and costs only when it is made.
 #pragma once
 
@@ -17,8 +18,8 @@ class ChunkShares {
  public:
   ChunkShares(const DagSource& source, const Costs& costs);
 
-  /// Returns the chunk's part of a task's time; the parts of a stage add up to 1. `kind`: a forward,
-  /// a backward or one of its halves.
+  /// Returns the chunk's part of a task's time; the parts of a stage add up to 1. `kind`: a
+  /// forward, a backward or one of its halves.
   [[nodiscard]] double of(StageId stage, int chunk, CellKind kind) const;
 
  private:

@@ -16,8 +16,8 @@
 namespace stagecraft {
 
 /// DagCosts says how long nodes take. A task takes the time of its stage, divided among its chunks
-/// (chunk_shares.h); a transfer that of its link. A sum, gather or scatter among n ranks moves (n-1)/n of its
-/// bytes over the links of sums, a whole sum twice as much; ties move no bytes.
+/// (chunk_shares.h); a transfer that of its link. A sum, gather or scatter among n ranks moves
+/// (n-1)/n of its bytes over the links of sums, a whole sum twice as much; ties move no bytes.
 struct DagCosts {
   Costs costs;
   double exchange = 0;  ///< an all_to_all

@@ -232,9 +232,9 @@ TEST_CASE("times that no number holds are refused, as simulate refuses them", "[
 
 TEST_CASE("costs of another number of stages are noted", "[tools][dag]") {
   const TemporaryFolder folder;
-  const std::string costs = folder.write(
-      "c.json",
-      R"({"version": 1, "stages": {"each": [{"stage": 0, "F": 1, "B": 2}, {"stage": 1, "F": 1}]}})");
+  const std::string costs = folder.write("c.json",
+                                         R"({"version": 1,
+          "stages": {"each": [{"stage": 0, "F": 1, "B": 2}, {"stage": 1, "F": 1}]}})");
   const auto errors = [&](const char* devices) {
     const std::string schedule =
         schedule_of(fmt::format("1f1b --devices {} --microbatches 2", devices));

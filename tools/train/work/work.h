@@ -31,8 +31,8 @@ struct WorkBatch {
   Batch inputs, labels;
 };
 
-/// OneProcessBytes is the memory of --verify beside the weights, gradients and optimizer's states of
-/// each of its trainings in one process. Units: bytes.
+/// OneProcessBytes is the memory of --verify beside the weights, gradients and optimizer's states
+/// of each of its trainings in one process. Units: bytes.
 struct OneProcessBytes {
   int trainings = 1;        ///< at least
   double sums = 0.0;        ///< partial sums of the one that adds in the order of the ranks
