@@ -306,7 +306,7 @@ TEST_CASE("groups, limits of elements and averages arrive as they were given", "
   CHECK((groups[3].match == "d.*" && groups[3].weight_decay == 0.0));
   CHECK(kept_tensors(o.optimizer) == 3);
   CHECK(kept_tensors(options_of({}).optimizer) == 2);
-  for (const char* wrong : {"a.*", "a.*=", "=3", "a.*=0", "a.*=-1", "a.*=1.5", "a.*=many", ""}) {
+  for (const char* wrong : {"a.*", "a.*=", "=3", "a.*=0", "a.*=-1", "a.*=1.5", "a.*=many"}) {
     CHECK_THAT(failure_of({"--freeze-for", wrong}),
                ContainsSubstring("--freeze-for expects PATTERN=STEPS") &&
                    ContainsSubstring(fmt::format("found '{}'", wrong)));
