@@ -26,7 +26,8 @@ ExitCode credentials(const std::vector<std::string>& arguments, Console& console
       .notes =
           "\nDIR is the folder of a cluster. It has a folder for each process, driver, worker-0, "
           "worker-1 ..., with complete credentials: copy each to its host and name it there. Keep "
-          "ca-key.pem in its place. A certificate makes its holder the driver or one worker (docs/security.md).\n"
+          "ca-key.pem in its place. A certificate makes its holder the driver or one worker "
+          "(docs/security.md).\n"
           "\nExit status: 0 success; 1 `show` found credentials that are expired, foreign, damaged "
           "or too open; 2 wrong usage, or a folder that cannot be read, exists already or cannot "
           "be written.\n"

@@ -25,8 +25,8 @@ bool shards_by_task(const TrainingDag& dag) {
   });
 }
 
-/// Refuses copies in the schedule that share gradients or weights, unless all their rows come to the
-/// same rounds: each row makes its own of its order.
+/// Refuses copies in the schedule that share gradients or weights, unless all their rows come to
+/// the same rounds: each row makes its own of its order.
 void require_common_rounds(const TrainingDag& dag) {
   std::map<Meeting, std::size_t> members;  // of the rounds
   for (int n = 0; n < dag.size(); ++n) {
