@@ -14,8 +14,8 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::string_view kNpy = ".npy";
-constexpr std::string_view kArgument = "_arg";
+constexpr std::string_view kNpyEnd = ".npy";
+constexpr std::string_view kArgumentMark = "_arg";
 
 [[noreturn]] void refuse_npy(const std::string& path, const std::string& what) {
   throw Error(Errc::UsageFile, fmt::format("{}: {}", path, what));
@@ -27,9 +27,9 @@ struct ShardPart {
 };
 
 ShardPart part_of(const std::string& folder, const std::string& name) {
-  const std::string stem = name.substr(0, name.size() - kNpy.size());
-  const std::size_t at = stem.rfind(kArgument);
-  const std::string digits = at == stem.npos ? "" : stem.substr(at + kArgument.size());
+  const std::string stem = name.substr(0, name.size() - kNpyEnd.size());
+  const std::size_t at = stem.rfind(kArgumentMark);
+  const std::string digits = at == stem.npos ? "" : stem.substr(at + kArgumentMark.size());
   if (digits.empty() || digits.find_first_not_of("0123456789") != digits.npos) {
     return {.shard = stem};
   }

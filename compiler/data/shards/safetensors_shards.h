@@ -1,5 +1,5 @@
-/// safetensors_shards finds samples in .safetensors files. Each file is a shard, and its tensors are
-/// the arguments, a sample in each row.
+/// safetensors_shards finds samples in .safetensors files. Each file is a shard, and its tensors
+/// are the arguments, a sample in each row.
 #pragma once
 
 #include <string>

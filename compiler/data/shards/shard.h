@@ -1,5 +1,5 @@
-/// Shard is a part of a data set: rows, each of which is a sample, in one file or in a file for each
-/// argument of the model.
+/// Shard is a part of a data set: rows, each of which is a sample, in one file or in a file for
+/// each argument of the model.
 ///
 /// One function for each form of shards finds the rows (npy_shards.h, safetensors_shards.h,
 /// token_shards.h), and ShardRows reads them.

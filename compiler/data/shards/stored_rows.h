@@ -22,8 +22,8 @@ struct StoredTensor {
 
 /// Adds the tensor's rows to the shard as its next argument; the first one says how many rows the
 /// shard has. Requires: the file has all bytes of the tensor.
-/// Errors: UsageFile for a tensor without dimensions, for rows without bytes, and for another number
-///         of rows than the arguments before.
+/// Errors: UsageFile for a tensor without dimensions, for rows without bytes, and for another
+///         number of rows than the arguments before.
 void add_argument(Shard& shard, const StoredTensor& tensor);
 
 }  // namespace stagecraft

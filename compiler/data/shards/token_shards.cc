@@ -17,16 +17,16 @@ struct TokenKind {
 };
 constexpr std::array<TokenKind, 2> kTokenKinds{{{20240520, 1, 2}, {20240801, 7, 4}}};
 
-struct Tokens {
+struct TokenRun {
   std::uint64_t begin = 0;  ///< in bytes
   std::uint64_t bytes = 2;  ///< of a token
   std::uint64_t count = 0;
 };
 
 /// Returns the tokens behind the header, if the file begins with one.
-Tokens tokens_in(const std::string& path) {
+TokenRun tokens_in(const std::string& path) {
   TensorFile file(path);
-  Tokens tokens;
+  TokenRun tokens;
   std::array<std::int32_t, 3> header{};
   if (file.size() >= kTokenHeaderBytes) {
     file.read(header.data(), sizeof header);
@@ -66,7 +66,7 @@ std::vector<Shard> token_shards(const std::string& folder,
   std::vector<Shard> shards;
   for (const std::string& name : names) {
     const std::string path = folder + "/" + name;
-    const Tokens tokens = tokens_in(path);
+    const TokenRun tokens = tokens_in(path);
     Shard& shard = shards.emplace_back(Shard{.name = path});
     shard.rows =
         tokens.count < targets ? 0 : static_cast<std::int64_t>((tokens.count - targets) / taken);
