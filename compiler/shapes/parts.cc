@@ -54,16 +54,16 @@ std::int64_t samples_of(const Batch& inputs, const Batch& labels) {
   return samples;
 }
 
-struct Division {
+struct SampleDivision {
   std::int64_t samples = 0;         ///< a tensor's rows are divided among so many
   std::vector<std::int64_t> parts;  ///< samples of each; 0 for a part that repeats the last sample
 };
 
 /// Divides a batch. Keeps PT-1. Errors: CompileShape.
-Division division_of(const Batch& inputs,
-                     const Batch& labels,
-                     std::int64_t microbatches,
-                     bool evaluates) {
+SampleDivision division_of(const Batch& inputs,
+                           const Batch& labels,
+                           std::int64_t microbatches,
+                           bool evaluates) {
   const std::int64_t samples = samples_of(inputs, labels);
   bool equal = true;
   for (const Batch* batch : {&inputs, &labels}) {
@@ -80,7 +80,7 @@ Division division_of(const Batch& inputs,
                 "the batch has no sample: pass at least one, or leave this batch out");
   }
   if (evaluates && samples < microbatches) {
-    Division division{.samples = samples, .parts = {}};
+    SampleDivision division{.samples = samples, .parts = {}};
     division.parts.assign(static_cast<std::size_t>(microbatches), 0);
     std::fill_n(division.parts.begin(), samples, 1);
     return division;
@@ -93,7 +93,7 @@ Division division_of(const Batch& inputs,
                             count_text(microbatches, "microbatch"),
                             microbatches));
   }
-  Division division{.samples = samples, .parts = {}};
+  SampleDivision division{.samples = samples, .parts = {}};
   for (std::int64_t m = 0; m < microbatches; ++m) {
     division.parts.push_back(samples / microbatches + (m < samples % microbatches ? 1 : 0));
   }
@@ -107,7 +107,7 @@ std::int64_t first_of(std::int64_t samples) {
 
 /// Returns part m of every tensor.
 std::vector<std::vector<at::Tensor>> divided(const Batch& batch,
-                                             const Division& division,
+                                             const SampleDivision& division,
                                              HostMemory memory) {
   const at::NoGradGuard no_grad;
   const c10::InferenceMode no_inference(false);  // tensors made in inference mode could not be
@@ -159,7 +159,8 @@ FirstPart first_part(const CompiledProgram& program, const Batch& inputs, const 
   if (!labels.empty()) {
     require_alike(labels, program.labels, "label");
   }
-  const Division division = division_of(inputs, labels, program.microbatches, /*evaluates=*/true);
+  const SampleDivision division =
+      division_of(inputs, labels, program.microbatches, /*evaluates=*/true);
   FirstPart first{.inputs = divided(inputs, division, HostMemory::Pageable).front(),
                   .labels = divided(labels, division, HostMemory::Pageable).front(),
                   .input_slices = {},
@@ -209,7 +210,7 @@ Parts parts_of(const Program& program,
     equal.first_samples = first_of(equal.samples / microbatches);
     return equal;
   }
-  const Division division =
+  const SampleDivision division =
       division_of(inputs, labels, microbatches, compiled.evaluates != nullptr);
   Parts parts{.inputs = divided(inputs, division, memory),
               .labels = divided(labels, division, memory),

@@ -195,7 +195,7 @@ at::Tensor read_tensor(const CheckpointReader& reader, const std::string& name) 
 
 std::vector<NamedTensor> read_module_state(const CheckpointReader& reader) {
   std::vector<NamedTensor> state;
-  for (const CheckpointHeader::Entry& entry : reader.header().tensors) {
+  for (const TensorEntry& entry : reader.header().tensors) {
     for (const std::string_view kind : {kWeight, kBuffer}) {
       if (entry.name.starts_with(kind)) {
         state.push_back({entry.name.substr(kind.size()), read_tensor(reader, entry.name)});
