@@ -158,23 +158,61 @@ std::set<std::size_t> positions_of(const StageProgram& stage,
   return positions;
 }
 
-/// Marks the chunks of the regions that ranks divide.
-void mark_divided(StageProgram& stage, const std::vector<Filter::Tag>& tags) {
+/// GivenChunk is a chunk that the stage has before it is cut at borders.
+struct GivenChunk {
+  std::size_t begin = 0, end = 0;  ///< operators
+  bool recompute = false;
+  std::int64_t replayed_bytes = 0;
+};
+
+/// Returns the chunks, and makes one of them.
+std::vector<GivenChunk> join(StageProgram& stage) {
+  std::vector<GivenChunk> given;
+  Chunk all;
+  for (const Chunk& chunk : stage.chunks) {
+    const std::size_t begin = all.nodes.size();
+    all.nodes.insert(all.nodes.end(), chunk.nodes.begin(), chunk.nodes.end());
+    given.push_back({begin, all.nodes.size(), chunk.recompute, chunk.replayed_bytes});
+  }
+  stage.chunks = {std::move(all)};
+  return given;
+}
+
+/// Lets the parts of a recomputed chunk be recomputed, each from inputs that it keeps. A region is
+/// recomputed as a whole.
+void mark_recomputed(StageProgram& stage, const std::vector<GivenChunk>& given) {
+  std::size_t begin = 0;
   for (Chunk& chunk : stage.chunks) {
-    const std::vector<MarkedRegion> regions = regions_with(chunk.nodes, tags);
-    chunk.divided = regions.size() == 1 && regions.front().begin == 0 &&
-                    regions.front().end == chunk.nodes.size();
-    if (!chunk.divided && !regions.empty()) {
-      const std::string& name = tags.front().name;
-      throw Error(
-          Errc::CompilePartition,
-          fmt::format("stage \"{}\" has recomputed parts, and ranks can divide its regions {} "
-                      "only if each is such a part by itself: name {} at --recompute, and "
-                      "nothing around it",
-                      stage.name,
-                      name,
-                      name));
+    const std::size_t end = begin + chunk.nodes.size();
+    for (const GivenChunk& of : given) {
+      if (!of.recompute || of.end <= begin || end <= of.begin) {
+        continue;
+      }
+      // What was measured is an upper bound for one part, and the sum of all.
+      if (of.begin >= begin) {
+        chunk.replayed_bytes += of.replayed_bytes;
+      }
+      chunk.recompute = true;
     }
+    begin = end;
+  }
+}
+
+/// Adds what the parts of recomputed chunks keep beyond the inputs of these chunks.
+void count_kept_inputs(StageProgram& stage, const std::vector<GivenChunk>& given) {
+  std::set<ValueId> kept;
+  for (const StageInput& input : stage.inputs) {
+    kept.insert(input.value);
+  }
+  std::size_t begin = 0;
+  for (const Chunk& chunk : stage.chunks) {
+    const bool is_new = std::ranges::find(given, begin, &GivenChunk::begin) == given.end();
+    for (const ValueId input : chunk.inputs) {
+      if (kept.insert(input).second && chunk.recompute && is_new) {
+        stage.saved_bytes += bytes_of(stage.at(input));
+      }
+    }
+    begin += chunk.nodes.size();
   }
 }
 
@@ -182,21 +220,32 @@ void mark_divided(StageProgram& stage, const std::vector<Filter::Tag>& tags) {
 
 void cut_at(StageProgram& stage, const ChunkBorders& borders) {
   std::set<std::size_t> positions = positions_of(stage, borders.parameters);
-  const bool whole = stage.chunks.size() == 1 && !stage.chunks.front().recompute;
-  for (const MarkedRegion& region : whole
-                                        ? regions_with(stage.chunks.front().nodes, borders.divided)
-                                        : std::vector<MarkedRegion>()) {
-    positions.insert(region.begin);
-    positions.insert(region.end);
+  const auto has_region = [&](const Chunk& chunk) {
+    return !regions_with(chunk.nodes, borders.divided).empty();
+  };
+  if (positions.empty() && std::ranges::none_of(stage.chunks, has_region)) {
+    return;
   }
-  if (whole) {
-    positions.erase(0);
-    positions.erase(stage.chunks.front().nodes.size());
+  const std::vector<GivenChunk> given = join(stage);
+  const std::vector<MarkedRegion> regions =
+      regions_with(stage.chunks.front().nodes, borders.divided);
+  for (const GivenChunk& chunk : given) {
+    positions.insert(chunk.begin);
   }
-  if (!positions.empty()) {
-    cut_into_chunks(stage, {positions.begin(), positions.end()});
+  for (const MarkedRegion& region : regions) {
+    positions.erase(positions.upper_bound(region.begin), positions.lower_bound(region.end));
+    positions.insert({region.begin, region.end});
   }
-  mark_divided(stage, borders.divided);
+  positions.erase(0);
+  positions.erase(stage.chunks.front().nodes.size());
+  cut_into_chunks(stage, {positions.begin(), positions.end()});
+  mark_recomputed(stage, given);
+  count_kept_inputs(stage, given);
+  std::size_t begin = 0;
+  for (Chunk& chunk : stage.chunks) {
+    chunk.divided = std::ranges::find(regions, begin, &MarkedRegion::begin) != regions.end();
+    begin += chunk.nodes.size();
+  }
 }
 
 }  // namespace stagecraft

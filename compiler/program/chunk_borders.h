@@ -35,7 +35,9 @@ struct ChunkBorders {
                                        bool together = false,
                                        std::vector<Filter::Tag> divided = {});
 
-/// Cuts the stage. Errors: CompilePartition for a stage that does not have such borders.
+/// Cuts the stage. A recomputed chunk with a region in it becomes several, which are recomputed one
+/// by one. A region remains whole, and is recomputed if a part of it was.
+/// Errors: CompilePartition for a stage that does not have such borders.
 void cut_at(StageProgram& stage, const ChunkBorders& borders);
 
 }  // namespace stagecraft

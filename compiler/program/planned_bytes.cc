@@ -75,7 +75,8 @@ std::int64_t peak_activation_bytes(const CompiledProgram& program,
       // A replay lives until the weight half of a split backward, and otherwise only while its
       // chunk is differentiated.
       for (const SlotUse& use : instruction.reads) {
-        if (use.value.role != Role::Saved || replayed.contains(use.slot)) {
+        if (use.value.role != Role::Saved || replayed.contains(use.slot) ||
+            instruction.task.kind == CellKind::Forward) {  // which adds to it, chunk by chunk
           continue;
         }
         if (instruction.task.kind == CellKind::BackwardInput) {

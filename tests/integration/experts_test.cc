@@ -108,9 +108,14 @@ TEST_CASE("ranks that divide experts train like one process", "[integration][exp
                                                        {"1f1b", 2, 4, 2, 2},
                                                        {"interleaved", 2, 2, 2, 4},
                                                        {"zb-v", 2, 2, 2, 4}}));
-  const bool recompute = GENERATE(false, true);
+  // Parts around the regions, parts inside of them, and whole stages are cut at their borders.
+  const auto recompute = GENERATE(std::vector<std::string>(),
+                                  std::vector<std::string>{"EP"},
+                                  std::vector<std::string>{"experts0", "experts1.gate", "layer2"},
+                                  std::vector<std::string>{"experts1.up", "experts3.down"},
+                                  std::vector<std::string>{"part0"});
   ModelOptions model = of_stages(stages);
-  model.recompute_experts = recompute;
+  model.recomputed = recompute;
   const Program program = make_program(model);
   CAPTURE(builder, copies, parts, recompute);
   TrainedCopies divided(in_copies_of(

@@ -151,9 +151,9 @@ Program make_program(const ModelOptions& options) {
        .loss = [](const at::Tensor& out,
                   const at::Tensor& label) { return torch::cross_entropy_loss(out, label); },
        .microbatches = kMicrobatches,
-       .recompute = options.recompute           ? Recompute::stages()
-                    : options.recompute_experts ? Recompute::named({"EP"})
-                                                : Recompute::nothing()});
+       .recompute = options.recompute             ? Recompute::stages()
+                    : !options.recomputed.empty() ? Recompute::named(options.recomputed)
+                                                  : Recompute::nothing()});
 }
 
 Data data(std::int64_t step) {
