@@ -7,7 +7,7 @@
 namespace stagecraft {
 namespace {
 
-std::string number(std::size_t value, int bytes) {
+std::string big_endian(std::size_t value, int bytes) {
   std::string text;
   for (int i = bytes - 1; i >= 0; --i) {
     text += static_cast<char>((value >> (8 * i)) & 0xffU);
@@ -16,11 +16,11 @@ std::string number(std::size_t value, int bytes) {
 }
 
 std::string record(char type, const std::string& contents) {
-  return std::string(1, type) + "\x03\x03" + number(contents.size(), 2) + contents;
+  return std::string(1, type) + "\x03\x03" + big_endian(contents.size(), 2) + contents;
 }
 
 std::string message(std::size_t announced, std::size_t sent) {
-  return "\x01" + number(announced, 3) + std::string(sent, 'x');
+  return "\x01" + big_endian(announced, 3) + std::string(sent, 'x');
 }
 
 constexpr char kHandshake = 22, kChangeCipher = 20, kEncrypted = 23;

@@ -19,7 +19,7 @@ caf::node_id node(std::uint32_t process) {
   return caf::make_node_id(process, host);
 }
 
-const caf::node_id kHere = node(1), kWorker = node(2), kOther = node(3);
+const caf::node_id kDriverNode = node(1), kWorkerNode = node(2), kAnother = node(3);
 constexpr std::uint64_t kRequest = 5;
 constexpr caf::actor_id kAsker = 11, kAsked = 22;
 
@@ -62,7 +62,7 @@ std::string end_report(const caf::node_id& from, const caf::node_id& to) {
 /// Two workers' connections to one port.
 struct Guards {
   const std::shared_ptr<PeerNodes> nodes = std::make_shared<PeerNodes>();
-  NodeGuard first{kHere, nodes}, second{kHere, nodes};
+  NodeGuard first{kDriverNode, nodes}, second{kDriverNode, nodes};
 
   std::string_view hear(const std::string& bytes) { return first.hear("worker-0", bytes); }
   std::string_view hear_second(const std::string& bytes) { return second.hear("worker-1", bytes); }
@@ -80,15 +80,16 @@ TEST_CASE("what a worker says for itself is taken, however it is cut",
       CHECK(guards.hear(bytes.substr(at, part)).empty());
     }
   };
-  hear(handshake(kWorker) + heartbeat + handshake(kWorker) + watch_report(kWorker, kHere));
-  CHECK(guards.nodes->worker_at(kWorker) == "worker-0");
-  CHECK(guards.nodes->worker_at(kOther).empty());
+  hear(handshake(kWorkerNode) + heartbeat + handshake(kWorkerNode) +
+       watch_report(kWorkerNode, kDriverNode));
+  CHECK(guards.nodes->worker_at(kWorkerNode) == "worker-0");
+  CHECK(guards.nodes->worker_at(kAnother).empty());
   const std::string asked = request(kAsker, kRequest) + heartbeat + request(kAsker, kRequest + 1);
   for (std::size_t at = 0; at < asked.size(); at += part) {
     guards.first.say(std::string_view(asked).substr(at, part));
   }
   hear(request(9, 1) + answer(kAsker, kRequest + 1, 10'000) + answer(kAsker, kRequest) +
-       end_report(kWorker, kHere) + heartbeat);
+       end_report(kWorkerNode, kDriverNode) + heartbeat);
 }
 
 TEST_CASE("a connection speaks for one node, and a node has one certificate (NG-1)",
@@ -98,52 +99,53 @@ TEST_CASE("a connection speaks for one node, and a node has one certificate (NG-
     CHECK_FALSE(guards.hear(request(9, 1)).empty());
   }
   SECTION("it is the driver's own node") {
-    CHECK_FALSE(guards.hear(handshake(kHere)).empty());
+    CHECK_FALSE(guards.hear(handshake(kDriverNode)).empty());
   }
   SECTION("it is no node") {
     CHECK_FALSE(guards.hear(handshake(caf::node_id())).empty());
   }
   SECTION("it has more in it than a node") {
-    CHECK_FALSE(guards.hear(basp(message_type::client_handshake, 0, 0, 0, contents(kWorker) + "x"))
-                    .empty());
+    CHECK_FALSE(
+        guards.hear(basp(message_type::client_handshake, 0, 0, 0, contents(kWorkerNode) + "x"))
+            .empty());
   }
   SECTION("it changes its node") {
-    CHECK(guards.hear(handshake(kWorker)).empty());
-    CHECK_FALSE(guards.hear(handshake(kOther)).empty());
+    CHECK(guards.hear(handshake(kWorkerNode)).empty());
+    CHECK_FALSE(guards.hear(handshake(kAnother)).empty());
   }
   SECTION("it takes the node of another worker") {
-    CHECK(guards.hear(handshake(kWorker)).empty());
-    CHECK_FALSE(guards.hear_second(handshake(kWorker)).empty());
-    CHECK(guards.nodes->worker_at(kWorker) == "worker-0");
-    NodeGuard again(kHere, guards.nodes);  // a second connection of the same worker
-    CHECK(again.hear("worker-0", handshake(kWorker)).empty());
+    CHECK(guards.hear(handshake(kWorkerNode)).empty());
+    CHECK_FALSE(guards.hear_second(handshake(kWorkerNode)).empty());
+    CHECK(guards.nodes->worker_at(kWorkerNode) == "worker-0");
+    NodeGuard again(kDriverNode, guards.nodes);  // a second connection of the same worker
+    CHECK(again.hear("worker-0", handshake(kWorkerNode)).empty());
   }
   SECTION("the node is free when its last connection has ended") {
     {
-      NodeGuard gone(kHere, guards.nodes);
-      CHECK(gone.hear("worker-7", handshake(kOther)).empty());
+      NodeGuard gone(kDriverNode, guards.nodes);
+      CHECK(gone.hear("worker-7", handshake(kAnother)).empty());
     }
-    CHECK(guards.nodes->worker_at(kOther).empty());
-    CHECK(guards.hear_second(handshake(kOther)).empty());
-    CHECK(guards.nodes->worker_at(kOther) == "worker-1");
+    CHECK(guards.nodes->worker_at(kAnother).empty());
+    CHECK(guards.hear_second(handshake(kAnother)).empty());
+    CHECK(guards.nodes->worker_at(kAnother) == "worker-1");
   }
 }
 
 TEST_CASE("a worker says nothing for others, and nothing to others (NG-2)",
           "[actors][launch][hostile]") {
   Guards guards;
-  REQUIRE(guards.hear(handshake(kWorker)).empty());
-  REQUIRE(guards.hear_second(handshake(kOther)).empty());
-  const std::string forged =
-      GENERATE(basp(message_type::routed_message, 0, 9, 9, contents(kOther, kHere) + "order"),
-               basp(message_type::routed_message, 0, 9, 9, contents(kWorker, kOther) + "order"),
-               basp(message_type::server_handshake, 3, 0, 0, "driver"),
-               watch_report(kOther, kHere),
-               watch_report(kWorker, kOther),
-               end_report(kOther, kHere),
-               end_report(kWorker, kOther),
-               basp(message_type::down_message, 0, kAsked, 0, ""),
-               basp(static_cast<message_type>(77), 0, 0, 0, ""));
+  REQUIRE(guards.hear(handshake(kWorkerNode)).empty());
+  REQUIRE(guards.hear_second(handshake(kAnother)).empty());
+  const std::string forged = GENERATE(
+      basp(message_type::routed_message, 0, 9, 9, contents(kAnother, kDriverNode) + "order"),
+      basp(message_type::routed_message, 0, 9, 9, contents(kWorkerNode, kAnother) + "order"),
+      basp(message_type::server_handshake, 3, 0, 0, "driver"),
+      watch_report(kAnother, kDriverNode),
+      watch_report(kWorkerNode, kAnother),
+      end_report(kAnother, kDriverNode),
+      end_report(kWorkerNode, kAnother),
+      basp(message_type::down_message, 0, kAsked, 0, ""),
+      basp(static_cast<message_type>(77), 0, 0, 0, ""));
   CHECK_FALSE(guards.hear(forged).empty());
   CHECK(guards.hear_second(request(9, 1)).empty());
 }
@@ -151,8 +153,8 @@ TEST_CASE("a worker says nothing for others, and nothing to others (NG-2)",
 TEST_CASE("an answer is taken from the worker that was asked, once (NG-3)",
           "[actors][launch][hostile]") {
   Guards guards;
-  REQUIRE(guards.hear(handshake(kWorker)).empty());
-  REQUIRE(guards.hear_second(handshake(kOther)).empty());
+  REQUIRE(guards.hear(handshake(kWorkerNode)).empty());
+  REQUIRE(guards.hear_second(handshake(kAnother)).empty());
   guards.first.say(request(kAsker, kRequest));
   SECTION("another worker answers") {
     CHECK_FALSE(guards.hear_second(answer(kAsker, kRequest)).empty());
@@ -169,8 +171,8 @@ TEST_CASE("an answer is taken from the worker that was asked, once (NG-3)",
     CHECK_FALSE(guards.hear(answer(kAsker, kRequest)).empty());
   }
   SECTION("it answers over another of its connections") {
-    NodeGuard again(kHere, guards.nodes);
-    REQUIRE(again.hear("worker-0", handshake(kWorker)).empty());
+    NodeGuard again(kDriverNode, guards.nodes);
+    REQUIRE(again.hear("worker-0", handshake(kWorkerNode)).empty());
     CHECK(again.hear("worker-0", answer(kAsker, kRequest)).empty());
   }
 }
