@@ -379,7 +379,7 @@ TEST_CASE("who has no certificate of the cluster does not come in from another h
                                   "--credentials",
                                   other + "/worker-0"}));
     CHECK(stranger.exit_code == 1);
-    CHECK_THAT(stranger.err, ContainsSubstring("credentials of the same cluster"));
+    CHECK_THAT(stranger.err, ContainsSubstring("both are of the same cluster"));
   });
   run.check_unharmed([&] {
     run.hosts.at(kStranger, [] {
