@@ -143,17 +143,24 @@ struct Trainer::Impl {
   }
 
   void load(const CheckpointHeader& header, const StateSource& source, SeedFrom seed_from) {
-    if (header.loop && !is_possible(*header.loop, header.step)) {  // a Checkpoint of the caller
+    // A Checkpoint of the caller may have anything.
+    if (header.loss_scale && !is_possible(*header.loss_scale, header.step)) {
+      throw Error(Errc::CheckpointFormat,
+                  fmt::format("the checkpoint has a scale of losses that no run of {} steps can "
+                              "have: leave Checkpoint::loss_scale as it was saved, or empty",
+                              header.step));
+    }
+    if (header.loop && !is_possible(*header.loop, header.step)) {
       throw Error(Errc::CheckpointFormat,
                   fmt::format("the checkpoint has a state of a loop that no loop of {} steps can "
                               "have: leave Checkpoint::loop as it was saved, or empty",
                               header.step));
     }
-    if (header.frozen && !is_possible(*header.frozen, header.step)) {  // likewise
+    if (header.frozen && !is_possible(*header.frozen, weight_changes(header))) {
       throw Error(Errc::CheckpointFormat,
                   fmt::format("the checkpoint has groups that were frozen in more updates than its "
                               "{}: leave Checkpoint::frozen as it was saved, or empty",
-                              header.step));
+                              weight_changes(header)));
     }
     const OnCallersThread scope;
     stop_training();

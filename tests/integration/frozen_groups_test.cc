@@ -240,6 +240,13 @@ TEST_CASE("a step of frozen parameters alone fails, changes nothing, and may be 
   wrong.frozen = FrozenUpdates{{"*", 2}};
   CHECK_THAT(refusal([&] { trainer.load(wrong); }, Errc::CheckpointFormat),
              ContainsSubstring("frozen in more updates than its 1"));
+  wrong.frozen = FrozenUpdates{{"*", 1}};
+  wrong.loss_scale = LossScale{.skipped = 1};
+  CHECK_THAT(refusal([&] { trainer.load(wrong); }, Errc::CheckpointFormat),
+             ContainsSubstring("frozen in more updates than its 0"));
+  wrong.loss_scale = LossScale{.skipped = 2};
+  CHECK_THAT(refusal([&] { trainer.load(wrong); }, Errc::CheckpointFormat),
+             ContainsSubstring("a scale of losses that no run of 1 steps can have"));
 }
 
 }  // namespace

@@ -251,6 +251,10 @@ std::optional<at::ScalarType> type_named(std::string_view name) {
   return std::nullopt;
 }
 
+std::int64_t weight_changes(const CheckpointFacts& facts) {
+  return facts.step - (facts.loss_scale ? facts.loss_scale->skipped : 0);
+}
+
 TensorEntry entry_of(std::string name, std::string type, std::vector<std::int64_t> shape) {
   const auto known = type_named(type);
   const std::uint64_t bytes = static_cast<std::uint64_t>(c10::multiply_integers(shape)) *
@@ -383,7 +387,7 @@ void CheckpointReader::read_header(std::uint64_t version) {
   if (header_.loss_scale && !is_possible(*header_.loss_scale, header_.step)) {
     refuse("its scale of losses is impossible");
   }
-  if (header_.frozen && !is_possible(*header_.frozen, header_.step)) {
+  if (header_.frozen && !is_possible(*header_.frozen, weight_changes(header_))) {
     refuse("a group was frozen in more updates than it has");
   }
   if (header_.loop && !is_possible(*header_.loop, header_.step)) {

@@ -50,6 +50,9 @@ struct CheckpointFacts {
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
 };
 
+/// Returns how many of the steps changed weights: a scale of losses counts those that did not.
+[[nodiscard]] std::int64_t weight_changes(const CheckpointFacts& facts);
+
 /// TensorEntry is a tensor without its values.
 struct TensorEntry {
   std::string name;

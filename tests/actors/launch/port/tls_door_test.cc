@@ -58,7 +58,7 @@ class Doorside {
       set("middleman.workers", std::size_t{0});
       set("scheduler.max-threads", std::size_t{2});
       set("middleman.heartbeat-interval", caf::timespan(5s));
-      set("middleman.connection-timeout", caf::timespan(20s));
+      set("middleman.connection-timeout", caf::timespan(2 * kDoorPatience));  // cuts off no thief
       load<caf::io::middleman>();
       load<caf::openssl::manager>();
     }
@@ -172,6 +172,7 @@ class Thief {
   [[nodiscard]] bool is_cut_off() {
     std::array<char, 4096> heard{};
     int count = 0;
+    errno = 0;
     while ((count = SSL_read(session_, heard.data(), static_cast<int>(heard.size()))) > 0) {
     }
     return SSL_get_error(session_, count) != SSL_ERROR_WANT_READ && errno != EAGAIN;
