@@ -41,7 +41,7 @@ bool are_microbatches(const PartRuns& runs, int microbatches, bool training) {
 bool are_numbers(const std::vector<std::int64_t>& numbers, std::size_t groups, std::int64_t made) {
   return numbers.empty() ||
          (numbers.size() == groups && std::ranges::all_of(numbers, [&](std::int64_t number) {
-            return number >= 0 && number <= made + 1;
+            return number >= 0 && number - 1 <= made;
           }));
 }
 
