@@ -6,10 +6,17 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/nearest.h"
 
 namespace stagecraft {
+namespace {
+
+/// A run may freeze other groups in every update. Recovery goes back by fewer updates than this.
+constexpr std::size_t kMostChanges = 1024;
+
+}  // namespace
 
 std::size_t group_to_freeze(const std::vector<ParameterGroup>& groups,
                             std::string_view match,
@@ -79,17 +86,26 @@ void GroupUpdates::end(std::int64_t made) {
   if (since_.empty()) {
     return;
   }
-  if (const Since& last = std::prev(since_.upper_bound(made))->second; last.frozen != begun_) {
+  if (last_change(made)->second.frozen != begun_) {
     Since next{.without = without(made), .frozen = begun_};
     since_[made] = std::move(next);
+    if (since_.size() > kMostChanges) {
+      since_.erase(since_.begin());
+    }
   }
+}
+
+GroupUpdates::Changes::const_iterator GroupUpdates::last_change(std::int64_t made) const {
+  const auto next = since_.upper_bound(made);
+  SC_CHECK(next != since_.begin(), "the groups of updates so far back are known no more");
+  return std::prev(next);
 }
 
 std::vector<std::int64_t> GroupUpdates::without(std::int64_t made) const {
   if (since_.empty()) {
     return {};
   }
-  const auto& [begin, since] = *std::prev(since_.upper_bound(made));
+  const auto& [begin, since] = *last_change(made);
   std::vector<std::int64_t> counts = since.without;
   for (std::size_t g = 0; g < counts.size(); ++g) {
     counts[g] += since.frozen[g] ? made - begin : 0;
@@ -127,6 +143,10 @@ void GroupUpdates::replace(std::int64_t made, const std::optional<FrozenUpdates>
 }
 
 void GroupUpdates::go_back(std::int64_t made) {
+  if (since_.empty()) {
+    return;
+  }
+  (void)last_change(made);
   since_.erase(since_.upper_bound(made), since_.end());
 }
 

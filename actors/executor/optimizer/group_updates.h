@@ -68,7 +68,8 @@ class GroupUpdates {
   /// Begins a run that continues after `made` updates. `frozen`: of these; none: as the options
   /// say.
   void replace(std::int64_t made, const std::optional<FrozenUpdates>& frozen);
-  /// Forgets the updates after the first `made`.
+  /// Forgets the updates after the first `made`. Errors: Internal if the groups changed about a
+  /// thousand times since.
   void go_back(std::int64_t made);
 
  private:
@@ -78,7 +79,11 @@ class GroupUpdates {
     std::vector<bool> frozen;
   };
 
+  using Changes = std::map<std::int64_t, Since>;  // by the updates made before
+
   [[nodiscard]] std::vector<std::int64_t> without(std::int64_t made) const;
+  /// Requires: there are groups.
+  [[nodiscard]] Changes::const_iterator last_change(std::int64_t made) const;
   [[nodiscard]] bool is_frozen(std::size_t group,
                                std::int64_t number,
                                const GroupFreezes& set) const;
@@ -86,8 +91,7 @@ class GroupUpdates {
   std::vector<ParameterGroup> groups_;
   bool has_others_ = true;   // parameters of no group
   std::vector<bool> begun_;  // the groups that are frozen in the update begun last
-  std::map<std::int64_t, Since>
-      since_;  // by the updates made before; not empty if there are groups
+  Changes since_;            // not empty if there are groups
 };
 
 }  // namespace stagecraft

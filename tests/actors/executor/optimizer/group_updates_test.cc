@@ -61,6 +61,20 @@ TEST_CASE("a run that continues counts on, and by frozen_for if nothing was coun
   CHECK_FALSE(is_possible(FrozenUpdates{{"a", -1}}, 3));
 }
 
+TEST_CASE("groups that change in every update are counted, and only late changes are kept",
+          "[executor][groups]") {
+  GroupUpdates groups({{.match = "a.*"}, {.match = "b.*"}}, kNames);
+  constexpr std::int64_t kUpdates = 3000;
+  for (std::int64_t made = 0; made < kUpdates; ++made) {
+    (void)update_of(groups, made, {made % 2 == 0, made % 2 != 0});
+  }
+  CHECK(groups.frozen(kUpdates) == FrozenUpdates{{"a.*", 1500}, {"b.*", 1500}});
+  groups.go_back(kUpdates - 501);
+  CHECK(groups.frozen(kUpdates - 501) == FrozenUpdates{{"a.*", 1250}, {"b.*", 1249}});
+  CHECK_THAT(refusal([&] { groups.go_back(1000); }, Errc::Internal),
+             ContainsSubstring("so far back"));
+}
+
 TEST_CASE("an update in which every parameter is frozen is refused", "[executor][groups]") {
   GroupUpdates groups(kFreezable, kNames);
   const auto begin = [&](const GroupFreezes& set) { (void)groups.begin(0, set); };
