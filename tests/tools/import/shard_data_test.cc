@@ -113,6 +113,20 @@ TEST_CASE("a run on shards that is continued gets the samples of one that was no
   CHECK(run({"--accumulate", "5", "--verify"}).steps.size() == 2);
 }
 
+TEST_CASE("a rate falls after every epoch of shards", "[tools][train][model-file][shards]") {
+  const TemporaryFolder data;
+  write_npy_shards(data.path(), samples_of("resnet"));  // 10 steps of 2 microbatches of 4
+  const TrainOutput run = train_output(
+      shard_training("resnet",
+                     "model.pt2",
+                     data.path(),
+                     {"--steps", "21", "--lr-schedule", "epoch", "--lr-factor", "0.5"}));
+  const double rate = run.steps.at(0).at("learning_rate");
+  CHECK(run.steps.at(9).at("learning_rate") == rate);
+  CHECK(run.steps.at(10).at("learning_rate") == rate * 0.5);
+  CHECK(run.steps.at(20).at("learning_rate") == rate * 0.25);
+}
+
 TEST_CASE("a model trains on files of tokens", "[tools][train][model-file][shards]") {
   const TemporaryFolder rows, tokens;
   const at::Tensor samples = samples_of("gpt2").at(0);  // of 8 tokens below 24

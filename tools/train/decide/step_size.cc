@@ -37,8 +37,7 @@ std::optional<StepsInData> steps_in_data(const StepSize& size, const WorkShape& 
     return StepsInData{size.data->folder, size.data->batches};
   }
   if (size.samples) {
-    return StepsInData{size.samples->folder,
-                       size.samples->samples / shape.microbatch_size / shape.microbatches};
+    return StepsInData{size.samples->folder, size.samples->batches(shape)};
   }
   return std::nullopt;
 }

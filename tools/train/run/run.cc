@@ -38,6 +38,12 @@ std::unique_ptr<Progress> progress_of(const RunOptions& options,
   return options.quiet ? make_quiet_progress(std::move(progress)) : std::move(progress);
 }
 
+/// Requires: a model from a file.
+std::int64_t epoch_batches(const TrainJob& job) {
+  const std::optional<SampleData> samples = job.work->sample_data();
+  return samples ? samples->batches(job.choice.shape) : job.work->fixed_data().value().batches;
+}
+
 }  // namespace
 
 TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console)
@@ -51,7 +57,7 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
       local_(job.options.workers.read_data ? std::optional(first_local_batch(job)) : std::nullopt),
       plateau_(make_plateau(job.options.optimizer)),
       epoch_batches_(job.options.optimizer.rate_kind == RateKind::Epoch
-                         ? std::optional(job.work->fixed_data().value().batches)
+                         ? std::optional(epoch_batches(job))
                          : std::nullopt),
       rows_(sample_rows(job.work->batch(0, job.choice.shape).inputs)),
       trainer_(cluster,

@@ -74,6 +74,10 @@ struct SampleData {
   [[nodiscard]] std::optional<std::int64_t> microbatch_size() const {
     return stated_microbatch_size(inputs);
   }
+  /// Returns the batches of an epoch.
+  [[nodiscard]] std::int64_t batches(const WorkShape& shape) const {
+    return samples / shape.microbatch_size / shape.microbatches;
+  }
 };
 
 class Work {
