@@ -10,8 +10,7 @@ namespace stagecraft {
 /// The forms of a folder of data, for messages.
 inline constexpr std::string_view kDataForms =
     "step<k>_mb<j>_arg<i>.npy (argument i of microbatch j of step k, from 0), or shards of "
-    "samples, "
-    "<shard>_arg<i>.npy, <shard>.safetensors or <shard>.bin of tokens";
+    "samples, <shard>_arg<i>.npy, <shard>.safetensors or <shard>.bin of tokens";
 
 /// Returns the names of the files, in order; hidden ones and folders are left out.
 /// Errors: UsageFile for a folder that does not exist or cannot be read.

@@ -1,9 +1,8 @@
 /// ModelData is the training data of a model from a file, read from a folder step by step.
 ///
 /// Each kind of folder has its class (microbatch_files.h, shard_folder.h), and open_data() chooses
-/// it. A step is a step of the run, counted from
-/// 0: an epoch has steps() of them, and the data come again in the next one, in the order that the
-/// class says.
+/// it. A step is a step of the run, counted from 0: an epoch has steps() of them, and the data come
+/// again in the next one, in the order that the class says.
 /// MD-1: what a step gets depends on the folder, the seed and the step alone, so that a resumed
 ///       run, and a rank that reads the data itself, get the same numbers.
 /// Thread: one at a time uses an object.

@@ -91,8 +91,7 @@ std::int64_t size_of_microbatches(const DataRequest& request) {
   }
   if (*size < 1 || request.microbatches < 1) {
     refuse_request(
-        fmt::format("expected at least one microbatch of at least one sample, found {} "
-                    "of {}",
+        fmt::format("expected at least one microbatch of at least one sample, found {} of {}",
                     request.microbatches,
                     *size));
   }
@@ -132,10 +131,8 @@ ShardFolder::ShardFolder(std::string folder, const DataRequest& request)
 /// Keeps FH-2.
 void ShardFolder::choose_part(const DataRequest& request) {
   if (!(request.held_out >= 0.0 && request.held_out < 1.0)) {
-    refuse_request(
-        fmt::format("a fraction of samples to hold out is at least 0 and below 1, found "
-                    "{}",
-                    request.held_out));
+    refuse_request(fmt::format(
+        "a fraction of samples to hold out is at least 0 and below 1, found {}", request.held_out));
   }
   const auto held_out =
       static_cast<std::int64_t>(std::llround(request.held_out * static_cast<double>(rows_.rows())));

@@ -13,7 +13,9 @@
 #include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/base/count_text.h"
+#include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/memory_limits.h"
 #include "stagecraft/tools/common/status_line.h"
 #include "stagecraft/tools/eval/options.h"
@@ -44,10 +46,15 @@ WorkRequest work_of(const EvalRequest& request) {
 }
 
 /// A batch of a named model is that of a training, and one of shards is a single microbatch, so
-/// that few samples are left out.
+/// that few samples are left out. Errors: UsageArgument for sizes of data that have their own.
 WorkShape shape_of(const EvalRequest& request, const Work& work) {
   if (const auto data = work.fixed_data()) {
-    refuse_sizes_of_fixed(data->folder, request.microbatches || request.microbatch_size);
+    if (request.microbatches || request.microbatch_size) {
+      throw Error(Errc::UsageArgument,
+                  fmt::format("--microbatches and --microbatch-size are for models by name and for "
+                              "shards of samples, found whole microbatches in '{}'; leave them out",
+                              data->folder));
+    }
     return WorkShape::uncut(data->microbatches, /*microbatch_size=*/1);
   }
   const auto samples = work.sample_data();
@@ -94,17 +101,20 @@ std::string to_text(const Evaluated& evaluated) {
 
 std::string to_json(const Evaluated& evaluated) {
   const Evaluation& found = evaluated.found;
-  nlohmann::ordered_json object{
-      {"event", "eval"}, {"model", evaluated.model}, {"loss", found.loss}};
+  auto metrics = nlohmann::ordered_json::object();
   for (const auto& [name, value] : found.metrics) {
-    object[name] = value.item<double>();
+    metrics[name] = value.item<double>();
   }
-  object["batches"] = found.batches;
-  object["microbatches"] = evaluated.microbatches;
-  object["samples"] = found.samples;
-  object["seconds"] = evaluated.seconds;
-  object["samples_per_second"] = static_cast<double>(found.samples) / evaluated.seconds;
-  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return command_json(
+      "eval",
+      {{"model", evaluated.model},
+       {"loss", found.loss},
+       {"metrics", metrics},
+       {"batches", found.batches},
+       {"microbatches", evaluated.microbatches},
+       {"samples", found.samples},
+       {"seconds", evaluated.seconds},
+       {"samples_per_second", static_cast<double>(found.samples) / evaluated.seconds}});
 }
 
 }  // namespace

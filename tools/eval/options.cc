@@ -1,9 +1,7 @@
 #include "stagecraft/tools/eval/options.h"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
-#include "stagecraft/base/error.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/word_choice.h"
@@ -20,7 +18,8 @@ constexpr const char* kEvalFooter =
     "A model file is evaluated on all of --data, or with --held-out on the part that a training "
     "holds out, and a model by name on the batch that `stagecraft train --eval-every` evaluates.\n"
     "Exit status: 0 success; 1 the model cannot be evaluated; 2 wrong usage, or a file that cannot "
-    "be used.";
+    "be used.\n"
+    "Example: stagecraft eval --model-file model.pt2 --data held-out --load-weights weights";
 
 constexpr const char* kPredictCommand = "stagecraft predict";
 constexpr const char* kPredictAbout =
@@ -30,7 +29,8 @@ constexpr const char* kPredictFooter =
     "The data have the inputs of the model alone. Output i of microbatch j of step k is "
     "step<k>_mb<j>_out<i>; the microbatches of shards are steps of one.\n"
     "Exit status: 0 success; 1 the model cannot predict; 2 wrong usage, a file that cannot be "
-    "used, or output that cannot be written.";
+    "used, or output that cannot be written.\n"
+    "Example: stagecraft predict --model-file model.pt2 --data inputs --out predictions";
 
 constexpr std::int64_t kMostThreadsOfOne = 1024;  // more than any machine has processors
 
@@ -82,15 +82,6 @@ void settle_weights(const char* command, WorkRequest& work) {
 
 }  // namespace
 
-void refuse_sizes_of_fixed(const std::string& folder, bool given) {
-  if (given) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("--microbatches and --microbatch-size are for models by name and for "
-                            "shards of samples, found whole microbatches in '{}'; leave them out",
-                            folder));
-  }
-}
-
 std::variant<EvalRequest, EvalHelp> parse_eval_options(const std::vector<std::string>& arguments) {
   EvalRequest request;
   CLI::App app(kEvalAbout, kEvalCommand);
@@ -137,13 +128,13 @@ std::variant<PredictRequest, EvalHelp> parse_predict_options(
                  "folder with its inputs, in one of the forms of `stagecraft train --data`")
       ->required()
       ->type_name("DIR");
+  add_weights(app, request.work);
+  add_microbatch_size(app, request.microbatch_size);
+  add_computing(app, request.precision, request.threads);
   app.add_option(
          "--out", request.out, "outputs to write: .npy files in a folder, or one .safetensors file")
       ->required()
       ->type_name("DIR|FILE.safetensors");
-  add_weights(app, request.work);
-  add_microbatch_size(app, request.microbatch_size);
-  add_computing(app, request.precision, request.threads);
   app.add_flag("--json", request.json, "print one JSON object");
   app.footer(kPredictFooter);
   if (const auto help = parse_command_line(app, arguments)) {

@@ -15,10 +15,6 @@ namespace stagecraft::tools {
 
 inline constexpr std::int64_t kUsualMicrobatch = 4;  ///< samples
 
-/// Refuses numbers of microbatches for data that have their own.
-/// Errors: UsageArgument if `given`.
-void refuse_sizes_of_fixed(const std::string& folder, bool given);
-
 struct EvalRequest {
   WorkRequest work;
   std::optional<std::uint64_t> seed;  ///< of a named model's data; none: its checkpoint's, or 0

@@ -23,6 +23,7 @@
 #include "stagecraft/compiler/libtorch/thread_count.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
+#include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/status_line.h"
 #include "stagecraft/tools/eval/options.h"
 #include "stagecraft/tools/eval/prediction_files.h"
@@ -77,6 +78,7 @@ class MicrobatchSource final : public BatchSource {
 };
 
 /// Opens shards in steps of one microbatch, in the order of their files.
+/// Errors: those of open_data; UsageArgument for a size of whole microbatches.
 std::unique_ptr<ModelData> open_inputs(const PredictRequest& request, const ModelFile& model) {
   const std::int64_t usual = stated_microbatch_size(model.inputs).value_or(kUsualMicrobatch);
   std::unique_ptr<ModelData> data =
@@ -84,8 +86,11 @@ std::unique_ptr<ModelData> open_inputs(const PredictRequest& request, const Mode
                 {.inputs = model.inputs,
                  .microbatch_size = request.microbatch_size.value_or(usual),
                  .seed = std::nullopt});
-  if (!data->samples()) {
-    refuse_sizes_of_fixed(data->folder(), request.microbatch_size.has_value());
+  if (!data->samples() && request.microbatch_size) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--microbatch-size expects shards of samples, found whole microbatches "
+                            "in '{}'; leave it out",
+                            data->folder()));
   }
   return data;
 }
@@ -164,17 +169,17 @@ std::string to_text(const PredictRequest& request, const Predicted& predicted) {
 }
 
 std::string to_json(const PredictRequest& request, const Predicted& predicted) {
-  nlohmann::ordered_json object{{"event", "predict"},
-                                {"model", *request.work.model.file},
-                                {"microbatches", predicted.microbatches},
-                                {"outputs", nlohmann::ordered_json::array()}};
+  auto outputs = nlohmann::ordered_json::array();
   for (const Output& output : predicted.outputs) {
-    object["outputs"].push_back({{"type", output.type}, {"shape", output.sizes}});
+    outputs.push_back({{"type", output.type}, {"shape", output.sizes}});
   }
-  object["left_out"] = predicted.left_out;
-  object["seconds"] = predicted.seconds;
-  object["file"] = request.out;
-  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return command_json("predict",
+                      {{"model", *request.work.model.file},
+                       {"microbatches", predicted.microbatches},
+                       {"outputs", outputs},
+                       {"left_out", predicted.left_out},
+                       {"seconds", predicted.seconds},
+                       {"file", request.out}});
 }
 
 /// Fails before the model is compiled. Errors: UsageFile.

@@ -25,13 +25,18 @@ std::string prediction_name(std::int64_t microbatch, int in_step, std::size_t ou
   throw Error(Errc::UsageFile, fmt::format("--out: {}: {}", path, what));
 }
 
-/// Errors: UsageFile for a .npy file of another name.
+/// Returns whether a folder of data could hold the file.
+bool names_data(const std::string& name) {
+  return name.ends_with(".npy") || name.ends_with(".safetensors") || name.ends_with(".bin");
+}
+
+/// Errors: UsageFile for a file of tensors with another name.
 void refuse_foreign_files(const std::string& folder, const std::set<std::string>& expected) {
   std::error_code failure;
   for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end;
        entry.increment(failure)) {
     const std::string name = entry->path().filename().string();
-    if (name.ends_with(".npy") && !expected.contains(name)) {
+    if (names_data(name) && !expected.contains(name)) {
       refuse_place(folder,
                    fmt::format("expected a folder without other tensors, found '{}', which is no "
                                "output for these data; name another folder",

@@ -27,8 +27,8 @@ struct Microbatches {
 class PredictionFiles {
  public:
   /// Makes the folder if there is none. `outputs`: of each microbatch.
-  /// Errors: UsageFile for a folder that cannot be made, and for one with .npy files that are no
-  ///         outputs of these microbatches, among which they would be lost.
+  /// Errors: UsageFile for a folder that cannot be made, and for one with data or outputs of other
+  ///         microbatches, among which they would be lost.
   PredictionFiles(std::string path, Microbatches microbatches, std::size_t outputs);
 
   /// Writes the outputs of the next microbatch. Errors: those of write_npy.

@@ -20,6 +20,7 @@
 #include "stagecraft/tests/compiler/import/unpacked_inputs.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/common/command_run.h"
+#include "stagecraft/tests/tools/common/json_shape.h"
 #include "stagecraft/tests/tools/common/runtime_run.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
 
@@ -67,7 +68,7 @@ json eval_json(const Words& words) {
   const CommandResult result = run_eval(with_more(words, {"--json"}));
   CAPTURE(result.out, result.err);
   REQUIRE(result.exit_code == 0);
-  return json::parse(result.out);
+  return check_json_shape("eval", result.out).at(0);
 }
 
 /// Returns the losses of a run's evaluations.
@@ -129,7 +130,6 @@ TEST_CASE("eval prints the loss that the library's evaluate finds", "[tools][eva
   const double expected = trainer.evaluate(batches).loss;
 
   const json found = eval_json(words_of(name, file));
-  CHECK(found.at("event") == "eval");
   CHECK(found.at("model") == evaluated_archive(name) + "/" + file);
   CHECK(found.at("loss").get<double>() == expected);
   CHECK(found.at("batches") == data.steps());
@@ -220,6 +220,16 @@ TEST_CASE("the part of shards that a run holds out is evaluated, also by eval",
   Words all = trained;
   all.erase(all.begin() + 4, all.begin() + 6);
   CHECK(eval_json(all).at("samples") == 40);
+
+  // Whole microbatches have the size of those for evaluations, too.
+  const std::string whole = folder.path() + "/whole";
+  std::filesystem::create_directory(whole);
+  write_npy(whole + "/step0_mb0_arg0.npy", x.narrow(0, 0, 5));
+  write_npy(whole + "/step0_mb0_arg1.npy", x.narrow(0, 0, 5).narrow(1, 0, 2));
+  const Words mixed{"--model-file", model, "--data", whole, "--eval-data", data, "--stages", "1"};
+  const TrainOutput other =
+      train_output(with_more({STAGECRAFT_COMMAND, "train", "--eval-every", "1"}, mixed));
+  CHECK(evaluations_of(other).size() == 1);
 }
 
 TEST_CASE("data for evaluations are given with the option that uses them, and fit the others",

@@ -17,6 +17,7 @@
 #include "stagecraft/tests/compiler/import/made_script.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/common/command_run.h"
+#include "stagecraft/tests/tools/common/json_shape.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
 
 namespace stagecraft::tests {
@@ -127,8 +128,7 @@ TEST_CASE("predict writes what the model returns for each microbatch, in a folde
       run_predict({"--model-file", model, "--data", data, "--out", out, "--json"});
   CAPTURE(again.err);
   REQUIRE(again.exit_code == 0);
-  const json found = json::parse(again.out);
-  CHECK(found.at("event") == "predict");
+  const json found = check_json_shape("predict", again.out).at(0);
   CHECK(found.at("microbatches") == kSteps * kInStep);
   CHECK(found.at("file") == out);
   CHECK(found.at("outputs").at(0) == json{{"type", "float32"}, {"shape", {4, 2}}});
@@ -241,11 +241,15 @@ TEST_CASE("what predict cannot use is a message, and nothing is written",
   refused(model, data, {"--load-weights", archives + "bert"}, {archives + "bert"});
   refused(model, data, {"--load", "x", "--load-weights", "y"}, {"expects no --load"});
   refused(model, data, {"--steps", "2"}, {"--steps"});
-  refused(model, data, {"--microbatch-size", "2"}, {"found whole microbatches"});
+  refused(model, data, {"--microbatch-size", "2"}, {"--microbatch-size expects shards"});
   const auto refused_out = [&](const std::string& place, const PredictWords& parts) {
     check_message(run_predict({"--model-file", model, "--data", data, "--out", place}), 2, parts);
   };
   refused_out(data, {"expected a folder without other tensors", "_arg0.npy"});
+  const std::string shards = folder.path() + "/shards";
+  std::filesystem::create_directory(shards);
+  write_safetensors(shards + "/a.safetensors", {{"arg0", rows_of(0, 0)}});
+  refused_out(shards, {"expected a folder without other tensors", "a.safetensors"});
   refused_out(folder.path() + "/none/out", {"--out"});
   refused_out(model, {"--out"});  // a file of another kind
   std::filesystem::create_directory(out);

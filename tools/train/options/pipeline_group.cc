@@ -99,8 +99,7 @@ void add_schedule(CLI::App& app, PipelineOptions& o) {
   app.add_option("--microbatch-size",
                  o.microbatch_size,
                  "sequences, images or samples per microbatch [4, or the number of the file of a "
-                 "planned cut "
-                 "or of the model's file]")
+                 "planned cut or of the model's file]")
       ->check(whole_number(1))
       ->group(kPipelineGroup);
 }

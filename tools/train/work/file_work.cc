@@ -120,11 +120,13 @@ const ModelData& FileWork::data(int microbatches, std::int64_t microbatch_size) 
 
 const ModelData& FileWork::evaluation_data(int microbatches, std::int64_t microbatch_size) const {
   const bool apart = request_.evaluation.has_value();
+  const ModelData& training = data(microbatches, microbatch_size);
+  const std::vector<std::int64_t>& sizes = training.arguments().front().sizes;
   return opened(evaluation_,
                 request_.evaluation.value_or(*request_.data.folder),
                 {.inputs = inputs_,
-                 .microbatches = microbatches,
-                 .microbatch_size = microbatch_size,
+                 .microbatches = training.microbatches(),
+                 .microbatch_size = sizes.empty() ? 1 : sizes.front(),
                  .held_out = apart ? 0.0 : request_.data.held_out,
                  .part = apart ? DataPart::Training : DataPart::HeldOut,
                  .seed = std::nullopt});
