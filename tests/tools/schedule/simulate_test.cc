@@ -39,7 +39,8 @@ TEST_CASE("simulate for programs: fields in their order, whole numbers whole",
       run_schedule({"simulate", "-", "--json"}, make("1f1b --devices 4 --microbatches 8"));
   CHECK(result.exit_code == 0);
   CHECK(result.out ==
-        R"({"devices":4,"stages":4,"microbatches":8,"columns":22,"makespan":33,"idle":[9,9,9,9],)"
+        R"({"stagecraft":"schedule simulate","version":1,)"
+        R"("devices":4,"stages":4,"microbatches":8,"columns":22,"makespan":33,"idle":[9,9,9,9],)"
         R"("span_idle":[9,6,3,0],"bubble_fraction":[0.2727272727272727,0.2727272727272727,)"
         R"(0.2727272727272727,0.2727272727272727],"peak_in_flight":[4,3,2,1],"replicas":1,)"
         R"("hash":"e668f443e2c0cd9d",)"
