@@ -154,7 +154,8 @@ TEST_CASE("no level is named where copies cannot share", "[tools][memory][strate
 }
 
 TEST_CASE("levels are named to copies in the schedule, too", "[tools][memory][strategies]") {
-  const PlannedRun chimera = planned({"--ranks", "2", "--schedule", "chimera"});
+  PlannedRun chimera = planned({"--ranks", "2", "--schedule", "chimera"});
+  chimera.options.pipeline.bucket_bytes = 20 << 10;
   for (const int level : {1, 2, 3}) {
     CHECK_THAT(chimera.refused(chimera.bytes_at_level(level)),
                ContainsSubstring("--zero " + std::to_string(level) + " "));
