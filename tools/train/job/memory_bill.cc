@@ -209,9 +209,14 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   const double piece = std::min(state, static_cast<double>(kReadBytes));
   const double loading = 2 * state / choice.layout.model_stages();
   const double saving = 2 * piece + std::min(state - piece, static_cast<double>(kHeldBytes));
+  // Averages are read with the weights, and compared beside those that were compared before.
+  const int read = !options.optimizer.average      ? 1
+                   : options.run.verify            ? 3
+                   : options.keeping.save_averages ? 2
+                                                   : 1;
   add(Time::State,
       "weights read at the end, and the state of one stage on its way",
-      weights + std::max(loading, saving));
+      read * weights + std::max(loading, saving));
 }
 
 double MemoryBill::sum(Time time, bool on_gpus) const {

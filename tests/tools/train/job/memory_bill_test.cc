@@ -72,6 +72,9 @@ TEST_CASE("each option pays for what it holds", "[tools][memory]") {
   CHECK(std::ranges::any_of(averaged.lines(), [](const MemoryLine& line) {
     return line.what == "weights, gradients, 2 optimizer states, averages of all ranks";
   }));
+  // The end compares the weights, which it holds, with averages, which are read with the weights.
+  const MemoryBill compared = job_of({"--ranks", "2", "--average", "0.9", "--verify"}).memory;
+  CHECK(bytes_at(compared, Time::State) - bytes_at(averaged, Time::State) == 2 * weights);
   const MemoryBill part = job_of({"--ranks", "2", "--freeze", "layers.0.*"}).memory;
   CHECK(part.to_run() < plain.to_run());
   CHECK(part.to_run() > sgd.to_run());
