@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 
@@ -46,8 +47,8 @@ std::vector<nlohmann::ordered_json> check_json_shape(const std::string& command,
     REQUIRE(object.size() > 2);
     CHECK(object.begin().key() == "stagecraft");
     CHECK(object.begin().value() == command);
-    CHECK((object.begin() + 1).key() == "version");
-    CHECK((object.begin() + 1).value() == 1);
+    CHECK(std::next(object.begin()).key() == "version");
+    CHECK(std::next(object.begin()).value() == 1);
     CHECK(wrong_key(object).empty());
     objects.push_back(object);
   }

@@ -1,4 +1,5 @@
 /// Checks the common shape of the objects of all commands that need LibTorch (JO-1).
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ TEST_CASE("every event of a run, and trace compare, have the common shape (JO-1)
   CAPTURE(run.err);
   REQUIRE(run.exit_code == 0);
   for (const auto& object : check_json_shape("train", run.out)) {
-    CHECK((object.begin() + 2).key() == "event");
+    CHECK(std::next(object.begin(), 2).key() == "event");
   }
   REQUIRE(run_in_test(&tools::schedule,
                       {"make", "1f1b", "--devices", "2", "--microbatches", "4", "-o", plan})
