@@ -25,8 +25,6 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr std::int64_t kUsualMicrobatches = 8;
-
 struct Evaluated {
   std::string model;
   Evaluation found;
@@ -61,7 +59,7 @@ WorkShape shape_of(const EvalRequest& request, const Work& work) {
   const auto stated = samples ? samples->microbatch_size() : std::nullopt;
   const std::int64_t usual = samples ? 1 : kUsualMicrobatches;
   return WorkShape::uncut(static_cast<int>(request.microbatches.value_or(usual)),
-                          request.microbatch_size.value_or(stated.value_or(kUsualMicrobatch)));
+                          request.microbatch_size.value_or(stated.value_or(kUsualMicrobatchSize)));
 }
 
 Evaluated evaluated(const EvalRequest& request, Console& console) {

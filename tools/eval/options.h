@@ -13,8 +13,6 @@
 
 namespace stagecraft::tools {
 
-inline constexpr std::int64_t kUsualMicrobatch = 4;  ///< samples
-
 struct EvalRequest {
   WorkRequest work;
   std::optional<std::uint64_t> seed;  ///< of a named model's data; none: its checkpoint's, or 0

@@ -80,7 +80,7 @@ class MicrobatchSource final : public BatchSource {
 /// Opens shards in steps of one microbatch, in the order of their files.
 /// Errors: those of open_data; UsageArgument for a size of whole microbatches.
 std::unique_ptr<ModelData> open_inputs(const PredictRequest& request, const ModelFile& model) {
-  const std::int64_t usual = stated_microbatch_size(model.inputs).value_or(kUsualMicrobatch);
+  const std::int64_t usual = stated_microbatch_size(model.inputs).value_or(kUsualMicrobatchSize);
   std::unique_ptr<ModelData> data =
       open_data(*request.work.data.folder,
                 {.inputs = model.inputs,

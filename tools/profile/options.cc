@@ -76,7 +76,7 @@ std::variant<ProfileRequest, ProfileHelp> parse_profile_options(
                 "--output - and --json both print to standard output; leave one of the two out");
   }
   if (!request.work.model.file && request.sizes.empty()) {
-    request.sizes = {kUsualSamples};
+    request.sizes = {static_cast<int>(kUsualMicrobatchSize)};
   }
   return request;
 }

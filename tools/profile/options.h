@@ -14,8 +14,6 @@
 
 namespace stagecraft::tools {
 
-inline constexpr int kUsualSamples = 4;  ///< of a microbatch
-
 struct ProfileRequest {
   WorkRequest work;
   std::vector<int> sizes;  ///< samples; empty: those of the data or 4

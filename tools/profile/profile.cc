@@ -40,7 +40,7 @@ WorkShape shape_of(const ProfileRequest& request, const Work& work) {
   const auto samples = work.sample_data();
   const auto stated = samples ? samples->microbatch_size() : std::nullopt;
   const std::int64_t largest =
-      request.sizes.empty() ? kUsualSamples : *std::ranges::max_element(request.sizes);
+      request.sizes.empty() ? kUsualMicrobatchSize : *std::ranges::max_element(request.sizes);
   return WorkShape::uncut(/*microbatches=*/1, stated.value_or(largest));
 }
 

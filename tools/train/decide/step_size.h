@@ -10,10 +10,6 @@
 
 namespace stagecraft::tools {
 
-/// The number of microbatches if neither the options nor a schedule file give it.
-inline constexpr int kUsualMicrobatches = 8;
-inline constexpr std::int64_t kUsualMicrobatchSize = 4;
-
 struct StepSize {
   std::optional<Cut> cut;                    ///< of --cut
   std::optional<std::int64_t> stages;        ///< of the cut, or --stages

@@ -10,10 +10,14 @@
 
 namespace stagecraft::tools {
 
+/// The microbatches of a step, and the samples of one, if nothing states them.
+inline constexpr int kUsualMicrobatches = 8;
+inline constexpr std::int64_t kUsualMicrobatchSize = 4;
+
 struct WorkShape {
   int stages = 1;  ///< of the model; a schedule of two replicas has twice as many
   int microbatches = 1;
-  std::int64_t microbatch_size = 1;  ///< samples; models from files have their data's
+  std::int64_t microbatch_size = 1;  ///< samples; whole microbatches have their own
   std::optional<Cut> cut;            ///< none: the work's own
 
   /// Returns how many stages the model's own markers must make.
