@@ -18,6 +18,7 @@
 #include "stagecraft/scheduler/costs/row_devices.h"
 #include "stagecraft/scheduler/costs/shared_bytes.h"
 #include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/scheduler/notes/sharing_misfit.h"
 #include "stagecraft/scheduler/planners/balance/recipes.h"
 #include "stagecraft/scheduler/planners/constrained_search.h"
 #include "stagecraft/scheduler/planners/device_order.h"
@@ -238,12 +239,6 @@ int copies_in_schedule(const PlanRequest& request) {
   return request.builder && has_two_copies(find_builder(*request.builder)) ? 2 : 1;
 }
 
-/// Returns whether a run can have copies that share so much: copies in a schedule share the
-/// optimizer's state alone.
-bool can_share(const Candidate& candidate) {
-  return candidate.sharing <= Sharing::States || Layout::of(candidate.schedule).replicas() == 1;
-}
-
 /// Collects the results of all planners for one request: for every number of copies of the
 /// pipeline that divides the devices.
 class Proposals {
@@ -286,7 +281,8 @@ class Proposals {
   /// of copies that fits.
   void search_sharing(Sharing sharing, const std::vector<int>& numbers) {
     const int in_schedule = copies_in_schedule(request_);
-    if (in_schedule > 1 && sharing > Sharing::States) {
+    if (request_.schedule &&
+        sharing_misfit(*request_.schedule, request_.schedule->stage_graph(), sharing)) {
       return;
     }
     for (const int copies : numbers) {
@@ -299,6 +295,9 @@ class Proposals {
       copies_ = copies;
       PlanRequest shared = request_;
       shared.costs = with_shared_parameters(std::move(shared.costs), sharing, sharers);
+      if (sharing >= Sharing::Gradients) {
+        shared.most_summed = kSharedBucket;
+      }
       searched_ = request_of_copy(shared, copies);
       ask_planners();
       look_closer();
@@ -360,7 +359,6 @@ class Proposals {
       for (Candidate& candidate : search()) {
         candidates.push_back(copied(std::move(candidate), copies_, sharing_));
       }
-      std::erase_if(candidates, [](const Candidate& one) { return !can_share(one); });
       if (const auto reason = add_judged(judge_, request_, candidates, all_)) {
         say(whose, *reason);
       }

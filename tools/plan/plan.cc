@@ -93,8 +93,7 @@ ExitCode plan(const std::vector<std::string>& words, Console& console) {
       "fastest that fits. To train by it: stagecraft train ... --schedule FILE --cut @FILE, with "
       "--zero if the plan says so.\n"
       "Exit status: 0 success; 1 no plan fits; 2 wrong usage, a file that cannot be used, or "
-      "output "
-      "that cannot be written.\n"
+      "output that cannot be written.\n"
       "Example: stagecraft plan costs.json --devices 4 --schedule-out plan.txt --cut-out plan.cut");
   add_plan_options(app, options);
   if (const auto help = parse_command_line(app, words)) {

@@ -1,4 +1,5 @@
 /// `stagecraft schedule check`
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/costs/memory_model.h"
 #include "stagecraft/scheduler/costs/row_devices.h"
+#include "stagecraft/scheduler/notes/sharing_misfit.h"
 #include "stagecraft/scheduler/strategy/sharing.h"
 #include "stagecraft/tools/common/color_option.h"
 #include "stagecraft/tools/common/command_json.h"
@@ -121,21 +123,15 @@ void pass_on(const ScheduleFile& file, const std::vector<Violation>& violations,
   console.err << report_text(file, violations, console);
 }
 
-/// Errors: UsageArgument for copies that cannot share so much; UsageFile for costs that do not say
-/// what copies could share.
+/// Errors: UsageArgument if there are no copies; UsageFile for costs that do not say what copies
+/// could share.
 void require_shareable(const ScheduleFile& file,
                        const MemoryModel& memory,
-                       Sharing sharing,
                        std::string_view costs) {
-  const bool in_schedule = file.graph.replicas() > 1;
-  if (!in_schedule && file.schedule.headers().places.empty()) {
+  if (file.graph.replicas() == 1 && file.schedule.headers().places.empty()) {
     throw Error(Errc::UsageArgument,
                 "--zero says what copies of a stage share, and the schedule has no copies: leave "
                 "it out, or state them by @place or @replicas");
-  }
-  if (in_schedule && sharing > Sharing::States) {
-    throw Error(Errc::UsageArgument,
-                "copies in the schedule (@replicas) share the optimizer's state alone: --zero 1");
   }
   if (memory.trained.empty()) {
     throw Error(Errc::UsageFile,
@@ -213,9 +209,14 @@ ExitCode check_schedule(const Words& words, Console& console) {
   }
   const auto sharing = static_cast<Sharing>(level);
   if (sharing != Sharing::Nothing) {
-    require_shareable(file, *memory, sharing, source_name(costs));
+    require_shareable(file, *memory, source_name(costs));
   }
   const std::vector<Violation> violations = violations_of(file, memory, sharing);
+  if (std::ranges::all_of(violations, [](const Violation& v) { return v.rule == "V30"; })) {
+    if (const auto misfit = sharing_misfit(file.schedule, file.graph, sharing)) {
+      throw Error(Errc::UsageArgument, fmt::format("--zero {}: {}", level, *misfit));
+    }
+  }
   if (json) {
     write_output("", verdict_json(file, violations), console);
   } else if (path == "-" && !console.out_is_terminal) {

@@ -54,9 +54,10 @@ void require_common_rounds(const TrainingDag& dag) {
   throw Error(
       Errc::ScheduleInvalid,
       fmt::format("stages {} are copies of one stage in the schedule, and their rows do not "
-                  "come to the same sums and gathers in the same order: let both rows do "
+                  "come to the same sums and gathers in the same order: let the rows do "
                   "the same in each column, each for its own copies, as in chimera, or let "
-                  "the copies share the optimizer's state alone, by shard_optimizer",
+                  "the copies share the optimizer's state alone (--zero 1, or "
+                  "shard_optimizer in a strategy)",
                   fmt::join(stages, " and ")));
 }
 

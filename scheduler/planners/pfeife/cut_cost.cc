@@ -27,12 +27,14 @@ CutCost::CutCost(const OperatorRow& row,
                  const LinkCosts& links,
                  Schedule schedule,
                  double memory,
-                 CostDevice device)
+                 CostDevice device,
+                 double most_summed)
     : row_(&row),
       links_(links),
       schedule_(std::move(schedule)),
       memory_(memory),
       device_(std::move(device)),
+      most_summed_(most_summed),
       layout_(Layout::of(schedule_)),
       placement_(Placement::of(schedule_, layout_.stages())),
       updates_listed_(lists_updates(schedule_)) {
@@ -217,7 +219,7 @@ UpdateBytes CutCost::update_bytes(std::span<const int> cuts,
     }
     bytes.add_copies(std::vector(rows.begin(), rows.end()),
                      static_cast<int>(rows.size()),
-                     trained[static_cast<std::size_t>(stage)]);
+                     std::min(trained[static_cast<std::size_t>(stage)], most_summed_));
   }
   std::map<std::vector<int>, double> shared;  // by stages
   row_->for_each_shared([&](std::span<const int> users, double gradient) {

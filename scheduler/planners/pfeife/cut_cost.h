@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -34,14 +35,15 @@ class CutCost {
   };
 
   /// `memory`: bytes that a row may hold. `device`: times of tasks in addition to their operators,
-  /// and the extra time of split backwards.
+  /// and the extra time of split backwards. `most_summed`: as in PlanRequest.
   /// Errors: ScheduleInvalid for a schedule that does not run on a chain of its stages;
   /// UsageArgument for one with more stages than operators.
   CutCost(const OperatorRow& row,
           const LinkCosts& links,
           Schedule schedule,
           double memory,
-          CostDevice device = {});
+          CostDevice device = {},
+          double most_summed = std::numeric_limits<double>::infinity());
 
   [[nodiscard]] const OperatorRow& row() const { return *row_; }
   [[nodiscard]] const Schedule& schedule() const { return schedule_; }
@@ -99,6 +101,7 @@ class CutCost {
   Schedule schedule_;
   double memory_;
   CostDevice device_;
+  double most_summed_;
   Layout layout_;
   Placement placement_;
   bool updates_listed_ = false;  // whether the schedule itself lists updates

@@ -189,7 +189,12 @@ class ScheduleSearch {
   }
 
   [[nodiscard]] CutCost cost_of(const SizedRow& on, const Schedule& schedule) const {
-    return {on.row, request_.costs.links, schedule, request_.memory, request_.costs.device};
+    return {on.row,
+            request_.costs.links,
+            schedule,
+            request_.memory,
+            request_.costs.device,
+            request_.most_summed};
   }
 
   /// Returns the costs of stages with equal times.

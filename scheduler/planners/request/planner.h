@@ -38,6 +38,8 @@ struct PlanRequest {
   bool stage_sizes = false;      ///< stages may take microbatches of different sizes
   bool copies_of_stages = true;  ///< stages may have different numbers of copies
   bool may_share = false;        ///< copies may share what they hold, if nothing else fits
+  /// The most bytes of a stage that its copies in the schedule add up at once.
+  double most_summed = std::numeric_limits<double>::infinity();
   /// True if rows compute and communicate in turn (pfeife/phase_barriers.h).
   bool phases = false;
   /// The orders that every plan keeps. Schedules that cannot keep them are no candidates.

@@ -327,6 +327,30 @@ TEST_CASE("copies in a schedule share the optimizer's state if nothing else fits
              ContainsSubstring("copies that share what they hold (--zero) do not fit either"));
 }
 
+TEST_CASE("copies in a schedule share as much as fitting needs",
+          "[scheduler][planners][strategies]") {
+  PlanRequest request = chain_request({1, 2, 1, 3, 1, 1, 2, 1});
+  for (ParameterCost& parameter : request.costs.parameters) {
+    parameter = {parameter.name, 5 * kSharedBucket, 20 * kSharedBucket};
+  }
+  request.may_share = true;
+  // Each device has 40 buckets of weights, 40 of gradients and 80 of states. A sum of two copies
+  // holds 1.5 times its bytes.
+  const auto [buckets, level] = GENERATE(table<double, Sharing>(
+      {{200, Sharing::States}, {120, Sharing::Gradients}, {95, Sharing::Weights}}));
+  request.memory = buckets * kSharedBucket * (1 + kMemoryMargin);
+  SECTION("of a builder") {
+    request.builder = GENERATE("chimera", "dualpipe");
+  }
+  SECTION("as given") {
+    request.schedule = chimera(2, 4);
+  }
+  const PlanProposal best = propose(request, "auto").front();
+  CHECK(best.fits);
+  CHECK(Layout::of(best.candidate.schedule).replicas() == 2);
+  CHECK(best.candidate.sharing == level);
+}
+
 TEST_CASE("which of two plans leads is said as of all (PO-1)", "[scheduler][planners]") {
   const PlanRequest request = chain_request({1, 1, 1, 1});
   const PlanProposal even = judge(request, two_stages(2, 4));

@@ -252,7 +252,16 @@ TEST_CASE("a budget of copies counts what they share", "[tools][schedule][costs]
         {because});
   };
   refused(kValid, costs, "1", "the schedule has no copies");
-  refused("@replicas 0=1\n0F0 0B0\n1F1 1B1\n", costs, "2", "--zero 1");
+  refused(
+      "@microbatches 4\n@edges 0-1,2-3\n@replicas 0=2,1=3\n"
+      "0F0 .   .   0B0 0F1 .   .   0B1 .   3F0 3F1 3B0 3B1 .   .\n"
+      ".   1F0 1B0 .   .   1F1 1B1 .   2F0 2F1 .   .   .   2B0 2B1\n",
+      costs,
+      "2",
+      "--zero 2: stages 0 and 2 are copies of one stage");
+  check_json("@edges 0-1,2-3\n@replicas 0=2,1=3\n0F0 3F0 3B0 0B0\n2F0 1F0 1B0 2B0\n",
+             0,
+             {"--costs", costs, "--budget", "4G", "--zero", "2"});
   const std::string unknown =
       folder.write("u.json", R"({"version": 1, "stages": {"each": [{"stage": 0, "fixed": 4}]}})");
   refused(copies, unknown, "1", "add \"trained\" and \"states\"");
