@@ -196,6 +196,10 @@ struct Reference::Impl {
         options.loss_weight ? loss_counts(options.loss_weight, parts) : std::vector<double>();
     // Taken out, so that it is dropped if this throws.
     std::optional<Unfinished> update = std::exchange(unfinished, std::nullopt);
+    UpdateNumbers numbers{.run = updates_made() + 1, .groups = {}};
+    if (updates) {  // refuses groups of which none trains before a forward changes buffers
+      numbers.groups = groups.begin(updates_made(), set_frozen);
+    }
     if (!update) {
       update.emplace(Unfinished{.first_samples = parts.first_samples,
                                 .loss_unit = counts.empty() ? 1.0 : counts.front(),
@@ -235,7 +239,7 @@ struct Reference::Impl {
         (set_rate ? *set_rate
                   : learning_rate_at(options.learning_rate, base_learning_rate(optimizer), done));
     const double weight = total_weight(update->parts, static_cast<int>(result.losses.size()));
-    this->update(weight, result);
+    this->update(weight, numbers, result);
     return result;
   }
 
@@ -399,8 +403,10 @@ struct Reference::Impl {
 
   [[nodiscard]] double factor() const { return options.loss_scaling ? scale.factor : 1.0; }
 
+  [[nodiscard]] std::int64_t updates_made() const { return done - scale.skipped; }
+
   /// `weight`: of all microbatches of the update.
-  void update(double weight, ReferenceStep& result) {
+  void update(double weight, const UpdateNumbers& numbers, ReferenceStep& result) {
     const double divisor = weight * factor();
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::minutes(1);  // it waits only for itself
@@ -408,8 +414,6 @@ struct Reference::Impl {
       tie->start(collective, {.submission = Submission(done)}, {});
       tie->finish(deadline);
     }
-    const std::int64_t made = done - scale.skipped;
-    const UpdateNumbers numbers{.run = made + 1, .groups = groups.begin(made, set_frozen)};
     const double clip = set_clip.value_or(options.clip.value_or(kUnclipped));
     const double most = largest_applied(clip, options.clip_value);
     Ballot ballot{.model_parameters =
@@ -434,7 +438,7 @@ struct Reference::Impl {
                               .most = options.clip_value},
                              numbers);
       }
-      groups.end(made);
+      groups.end(updates_made());
     }
     if (options.loss_scaling) {
       scale = after(scale, result.skipped, *options.loss_scaling);
