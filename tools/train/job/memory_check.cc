@@ -12,6 +12,7 @@
 
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/scheduler/notes/sharing_misfit.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/scheduler/simulate/schedule_figures.h"
 #include "stagecraft/tools/common/word_choice.h"
@@ -44,8 +45,14 @@ int highest_level(const RunMemory& run) {
   for (int s = 0; s < run.choice.layout.stages(); ++s) {
     copies |= run.choice.layout.ranks_of(StageId(s)).size() > 1;
   }
-  copies |= run.choice.layout.replicas() > 1;
-  return run.options.workers.device != "cpu" || !copies ? 0 : 3;
+  const bool in_schedule = run.choice.layout.replicas() > 1;
+  int level = run.options.workers.device == "cpu" && (copies || in_schedule) ? 3 : 0;
+  const Schedule& schedule = run.choice.schedule;
+  while (in_schedule && level > 0 &&
+         sharing_misfit(schedule, schedule.stage_graph(), static_cast<Sharing>(level))) {
+    --level;
+  }
+  return level;
 }
 
 /// Returns the run with copies that share at a level.
@@ -117,7 +124,8 @@ std::string advice(const RunMemory& run, double limit, bool gpus) {
   }
   // Before the model is compiled, activations are a lower bound.
   const std::string_view would = run.work.on_stages > 0.0 ? "would" : "may";
-  for (int level = 1; level <= highest_level(run); ++level) {
+  const int highest = highest_level(run);
+  for (int level = 1; level <= highest; ++level) {
     const double less = needed(at_level(run, static_cast<Sharing>(level)).bill(), run, gpus);
     if (less <= limit && less < needed(run.bill(), run, gpus)) {
       return fmt::format(

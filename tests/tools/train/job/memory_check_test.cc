@@ -160,6 +160,13 @@ TEST_CASE("levels are named to copies in the schedule, too", "[tools][memory][st
     CHECK_THAT(chimera.refused(chimera.bytes_at_level(level)),
                ContainsSubstring("--zero " + std::to_string(level) + " "));
   }
+  // Rank 0 ends its microbatches one by one, and rank 1 both at once.
+  chimera.choice.schedule = Schedule::parse(
+      "@microbatches 4\n@edges 0-1,2-3\n@replicas 0=2,1=3\n"
+      "0F0 .   .   0B0 0F1 .   .   0B1 .   3F0 3F1 3B0 3B1 .   .\n"
+      ".   1F0 1B0 .   .   1F1 1B1 .   2F0 2F1 .   .   .   2B0 2B1\n");
+  CHECK_THAT(chimera.refused(chimera.bytes_at_level(1)), ContainsSubstring("--zero 1 "));
+  CHECK_THAT(chimera.refused(chimera.bytes_at_level(2)), !ContainsSubstring(" fit, with"));
 }
 
 TEST_CASE("a strategy is told the option of its replicate", "[tools][memory][strategies]") {
