@@ -12,7 +12,6 @@
 #include "stagecraft/tools/schedule/input/cost_options.h"
 
 namespace stagecraft::tools {
-
 namespace {
 
 /// Returns the times of the nodes; none if they are not asked for, or not shown.
