@@ -129,7 +129,7 @@ TEST_CASE("a costs file gives times by stage, transfers by bytes, and peaks in b
   // It is 3, half a unit for the transfer, 1, 2, half a unit back, 2.
   CHECK(answer.at("makespan") == 9);
   CHECK(answer.at("peak_bytes") == Json{1510, 2048});
-  CHECK(answer.size() == 15);
+  CHECK(answer.size() == 17);
   const CommandResult people = run_schedule({"simulate", "-", "--costs", costs}, one);
   CHECK_THAT(people.out, ContainsSubstring("peak bytes") && ContainsSubstring("2.0 KiB"));
   const CommandResult page = run_schedule({"show", "-", "--html", "-", "--costs", costs}, one);
