@@ -49,7 +49,8 @@ Checkpoint example() {
                                        .best_step = 8,
                                        .waited = 4,
                                        .waited_for_rate = 1,
-                                       .rate_factor = 0.25}}},
+                                       .rate_factor = 0.25}},
+           .frozen = FrozenUpdates{{"a.*", 0}, {"layer?.b", 10}}},
           {{"weight:a", at::arange(6, at::kFloat).view({2, 3})},
            {"buffer:count", at::full({}, 5, at::kLong)},
            {"weight:none", at::arange(0, at::kFloat)}}};
