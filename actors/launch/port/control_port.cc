@@ -62,9 +62,9 @@ class Pauses {
   const bool is_slow = why == caf::sec::connection_timeout;
   throw Error(
       Errc::ClusterMember,
-      fmt::format("the program that answers at {} {}: check that it is the driver, with the "
-                  "certificate of a driver, that this one's is that of a worker, and that both are "
-                  "of the same cluster and have not expired (stagecraft credentials show){}",
+      fmt::format("the program that answers at {} {}: check that it is the driver and has the "
+                  "driver's certificate, that this process has a worker's, and that both are of "
+                  "the same cluster and have not expired (stagecraft credentials show){}",
                   where,
                   is_slow ? "does not finish the greeting in time" : "ends the connection",
                   is_slow ? "; a driver with much to do needs more time (worker --patience, launch "
