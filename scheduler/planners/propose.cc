@@ -280,14 +280,17 @@ class Proposals {
   /// Searches plans whose copies share so much, if nothing fits with less. Takes the first number
   /// of copies that fits.
   void search_sharing(Sharing sharing, const std::vector<int>& numbers) {
-    const int in_schedule = copies_in_schedule(request_);
+    if (any_fits() || !request_.may_share || std::isinf(most_memory(request_))) {
+      return;
+    }
     if (request_.schedule &&
         sharing_misfit(*request_.schedule, request_.schedule->stage_graph(), sharing)) {
       return;
     }
+    const int in_schedule = copies_in_schedule(request_);
     for (const int copies : numbers) {
       const int sharers = copies * in_schedule;
-      if (sharers == 1 || any_fits() || !request_.may_share || std::isinf(most_memory(request_)) ||
+      if (sharers == 1 || any_fits() ||
           !request_.proceeds(fmt::format("{} copies that share", sharers), !all_.empty())) {
         continue;
       }
