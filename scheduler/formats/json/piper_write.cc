@@ -18,7 +18,7 @@ using formats::kPasses;
 using formats::kPassTag;
 using formats::kStageTag;
 
-constexpr std::string_view kMicrobatchTag = "MB";
+constexpr std::string_view kMicrobatchWord = "MB";
 
 std::string filter_text(const Task& task) {
   const auto* const pass =
@@ -26,7 +26,7 @@ std::string filter_text(const Task& task) {
   return fmt::format(R"({{"{}": {}, "{}": {}, "{}": "{}"}})",
                      kStageTag,
                      task.stage.value,
-                     kMicrobatchTag,
+                     kMicrobatchWord,
                      task.microbatch.value,
                      kPassTag,
                      pass->first);
@@ -74,7 +74,7 @@ std::string to_piper(const Schedule& schedule) {
   require_rows_of_piper(list, placement);
   std::vector<std::string> lines{fmt::format(
       R"(  {{"op": "split", "filter": {{}}, "dim_name": "{}", "num_microbatches": {}}})",
-      kMicrobatchTag,
+      kMicrobatchWord,
       schedule.microbatches())};
   for (int s = 0; s < list.stages(); ++s) {
     if (const auto row = placement.row(StageId(s))) {
