@@ -1,8 +1,8 @@
 /// ShardFolder is a folder of shards of samples, from which each step takes its microbatches.
 ///
 /// The files have one of three forms (docs/models.md, "The data"): `<shard>_arg<i>.npy`,
-/// `<shard>.safetensors`, or `<shard>.bin` of tokens. It reads headers once, and of the
-/// numbers only the rows of the requested microbatch. Other files may be in the folder too.
+/// `<shard>.safetensors`, or `<shard>.bin` of tokens. It reads headers once, and of the numbers
+/// only the rows of the requested microbatch. Other files may be in the folder too.
 /// FH-1: an epoch of training has each sample at most once: all of them but the last ones of its
 ///       order, which do not fill a step. Each epoch has an order of its own (epoch_order.h).
 /// FH-2: no sample is both in the training part and held out.
@@ -25,9 +25,9 @@ class ShardFolder final : public ModelData {
  public:
   /// Errors: UsageFile for a folder that does not exist, has no shards or those of several forms,
   ///         for tokens of a model without a window, and for fewer samples than a step has; those
-  ///         of npy_shards, safetensors_shards, token_shards and ShardRows.
-  ///         UsageArgument for a number below 1, a fraction outside its range, and a size of
-  ///         microbatches that nothing gives.
+  ///         of npy_shards, safetensors_shards, token_shards and ShardRows; UsageArgument for a
+  ///         number below 1, a fraction outside its range, and a size of microbatches that nothing
+  ///         gives.
   ShardFolder(std::string folder, const DataRequest& request);
 
   [[nodiscard]] const std::string& folder() const override { return folder_; }
