@@ -69,7 +69,7 @@ StageTimes time_stage(const Program& program,
     }));
     update.push_back(seconds_of([&] {
       (void)bucket.squared_norms(1.0);
-      bucket.update(0.0, {}, kWarmUpSteps + repetition + 1);
+      bucket.update(0.0, {}, {.run = kWarmUpSteps + repetition + 1, .groups = {}});
     }));
     if (repetition < 0) {
       forward.clear();
