@@ -22,7 +22,7 @@ constexpr const char* kTwoOperators = R"({"version": 1, "samples": 1,
                 {"id": 1, "forward": 0.002, "backward_input": 0.001, "backward_weight": 0.001,
                  "reads": [{"from": 0, "bytes": 1000}]}]})";
 
-CommandResult run_dag(const ShapeWords& words, const std::string& input) {
+CommandResult run_dag_json(const ShapeWords& words, const std::string& input) {
   return run_in_test(&tools::dag, words, input);
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("faults have the shape of everything else (JO-1)", "[tools][json]") {
 
 TEST_CASE("the objects of dag show, plan and credentials have the common shape (JO-1)",
           "[tools][json]") {
-  const CommandResult dag = run_dag({"show", "-", "--f", "1", "--json"}, kTwoRows);
+  const CommandResult dag = run_dag_json({"show", "-", "--f", "1", "--json"}, kTwoRows);
   CAPTURE(dag.err);
   CHECK(check_json_shape("dag show", dag.out).size() == 1);
 

@@ -83,7 +83,7 @@ std::vector<double> evaluations_of(const TrainOutput& output) {
 }
 
 /// Returns a training on a model file that evaluates on a step of other data.
-Words training(const std::string& name, const std::string& held_out, const Words& more) {
+Words evaluated_training(const std::string& name, const std::string& held_out, const Words& more) {
   return with_more({STAGECRAFT_COMMAND,
                     "train",
                     "--model-file",
@@ -151,20 +151,20 @@ TEST_CASE("a run on a model file evaluates on the data held out, and eval finds 
   const std::string weights = saved.path() + "/w.safetensors";
   const std::string checkpoint = saved.path() + "/a.ckpt";
   const std::string metrics = saved.path() + "/m";
-  const TrainOutput output = train_output(training(name,
-                                                   held_out.path(),
-                                                   {"--stages",
-                                                    "2",
-                                                    "--steps",
-                                                    "4",
-                                                    "--eval-every",
-                                                    "2",
-                                                    "--metrics",
-                                                    metrics,
-                                                    "--save-weights",
-                                                    weights,
-                                                    "--save",
-                                                    checkpoint}));
+  const TrainOutput output = train_output(evaluated_training(name,
+                                                             held_out.path(),
+                                                             {"--stages",
+                                                              "2",
+                                                              "--steps",
+                                                              "4",
+                                                              "--eval-every",
+                                                              "2",
+                                                              "--metrics",
+                                                              metrics,
+                                                              "--save-weights",
+                                                              weights,
+                                                              "--save",
+                                                              checkpoint}));
   const std::vector<double> losses = evaluations_of(output);
   REQUIRE(losses.size() == 2);
   CHECK(losses[0] != losses[1]);
@@ -181,8 +181,8 @@ TEST_CASE("a run on a model file evaluates on the data held out, and eval finds 
   CHECK(eval_json(words).at("loss").get<double>() != Catch::Approx(losses[1]).epsilon(1e-6));
 
   // Evaluations change nothing, and the rate of a plateau can follow them.
-  Words without =
-      training(name, held_out.path(), {"--stages", "2", "--steps", "4", "--eval-every", "3"});
+  Words without = evaluated_training(
+      name, held_out.path(), {"--stages", "2", "--steps", "4", "--eval-every", "3"});
   CHECK(train_output(without).sha256() == output.sha256());
   CHECK(evaluations_of(train_output(with_more(without, {"--lr-schedule", "plateau"}))).size() == 1);
 }
@@ -240,27 +240,27 @@ TEST_CASE("data for evaluations are given with the option that uses them, and fi
     CAPTURE(words);
     check_refused(run_here(words), parts);
   };
-  refused(training("resnet", held_out.path(), {}),
+  refused(evaluated_training("resnet", held_out.path(), {}),
           {"--eval-data expects --eval-every", "found none"});
-  Words words = training("resnet", "", {"--eval-every", "1"});
+  Words words = evaluated_training("resnet", "", {"--eval-every", "1"});
   words.erase(words.end() - 4, words.end() - 2);
   refused(
       words,
       {"--eval-every expects --eval-data DIR", "no step trains on", "--held-out", "found none"});
-  refused(training("resnet", held_out.path(), {"--eval-every", "1", "--held-out", "0.5"}),
+  refused(evaluated_training("resnet", held_out.path(), {"--eval-every", "1", "--held-out", "0.5"}),
           {"--eval-data expects no --held-out"});
   refused({STAGECRAFT_COMMAND, "train", "--eval-every", "1", "--eval-data", held_out.path()},
           {"--eval-data is an option of models from files, found --model llama"});
-  refused(training("resnet", held_out.path() + "/none", {"--eval-every", "1"}),
+  refused(evaluated_training("resnet", held_out.path() + "/none", {"--eval-every", "1"}),
           {"expected a folder of data"});
-  refused(training("resnet", evaluated_data("bert"), {"--eval-every", "1"}),
+  refused(evaluated_training("resnet", evaluated_data("bert"), {"--eval-every", "1"}),
           {"the data for evaluations expect"});
   for (const auto& entry : std::filesystem::directory_iterator(held_out.path())) {
     if (entry.path().filename().string().find("_mb3_") != std::string::npos) {
       std::filesystem::remove(entry.path());
     }
   }
-  refused(training("resnet", held_out.path(), {"--eval-every", "1"}),
+  refused(evaluated_training("resnet", held_out.path(), {"--eval-every", "1"}),
           {held_out.path(), "the data for evaluations expect 4 microbatches in a step", "found 3"});
 }
 
