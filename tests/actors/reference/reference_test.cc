@@ -2,6 +2,7 @@
 /// plain loop.
 #include "stagecraft/actors/reference/reference.h"
 
+#include <limits>
 #include <map>
 
 #include <torch/torch.h>
@@ -95,8 +96,8 @@ TEST_CASE("a batch that fails drops the batches of its update", "[executor][refe
   Reference reference(program, Sgd{.lr = 0.1}, {.seed = 5});
   Reference undisturbed(program, Sgd{.lr = 0.1}, {.seed = 5});
   (void)reference.accumulate(f.inputs, f.labels);
-  const Batch huge{f.labels[0].tensor * 1e30};
-  refusal([&] { (void)reference.step(f.inputs, huge); }, Errc::NonFinite);
+  const Batch infinite{f.labels[0].tensor + std::numeric_limits<double>::infinity()};
+  refusal([&] { (void)reference.step(f.inputs, infinite); }, Errc::NonFinite);
   CHECK(reference.steps() == 0);
   CHECK(reference.step(f.inputs, f.labels).losses == undisturbed.step(f.inputs, f.labels).losses);
   for (std::size_t i = 0; i < reference.state().size(); ++i) {

@@ -120,7 +120,7 @@ TEST_CASE("wrong words of profile are refused", "[tools][profile][bad-input]") {
   refused({"--model-file", "here.pt"}, {"--data DIR"});
   refused({"--model-file", "here.pt", "--data", "d", "--model", "vit"},
           {"--model is an option of the models that have a name"});
-  refused({"--model-file", "here.pt", "--data", "/nowhere"}, {"/nowhere"});
+  refused({"--model-file", "here.pt", "--data", "/nowhere"}, {"here.pt"});
   refused(small_llama({"--microbatch-sizes", "0"}), {"--microbatch-sizes"});
   refused(small_llama({"--microbatch-sizes", "2,x"}), {"--microbatch-sizes"});
   refused(small_llama({"--microbatch-sizes", "2,2"}), {"2 appears twice"});
