@@ -56,7 +56,7 @@ TEST_CASE("the file of a worker says which stages its ranks run", "[integration]
   const auto log_of = [&](const SpawnOptions& options, const std::string& name) {
     const int ranks = options.ranks_per_process == 1 ? 2 : 4;
     const Schedule schedule =
-        ranks == 2 ? interleaved(2, 2, kMicrobatches) : make_schedule("1f1b", program);
+        ranks == 2 ? interleaved(2, kMicrobatches, 2) : make_schedule("1f1b", program);
     const Cluster cluster = Cluster::spawn(ranks, options);
     const Trainer trainer(cluster, program, schedule, AdamW{});
     return read_text_file(folder.path() + "/" + name);

@@ -116,7 +116,8 @@ TEST_CASE("a check in the order of the ranks holds a second model and its sums",
 TEST_CASE("recomputing saves nothing in the check of one process", "[tools][memory]") {
   const auto check_takes = [](const std::string& recompute) {
     const std::vector<std::string> words{"--ranks", "2", "--recompute", recompute, "--verify"};
-    for (const MemoryLine& line : job_of(words).memory.lines()) {
+    const MemoryBill bill = job_of(words).memory;
+    for (const MemoryLine& line : bill.lines()) {
       if (line.what == "--verify: activations and gradients of one microbatch") {
         return line.bytes;
       }
