@@ -3,8 +3,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -32,6 +35,8 @@
 
 namespace stagecraft::tools {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// Output describes one output of a microbatch.
 struct Output {
@@ -182,12 +187,21 @@ std::string to_json(const PredictRequest& request, const Predicted& predicted) {
                        {"file", request.out}});
 }
 
-/// Fails before the model is compiled. Errors: UsageFile.
-void check_out(const std::string& out) {
+/// Fails before the model is compiled. A file among the data would be data of the next run. Errors:
+/// UsageFile.
+void check_out(const std::string& out, const std::string& data) {
   try {
     check_weights_place(out, {});
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("--out: {}", error.message()));
+  }
+  std::error_code failure;
+  const fs::path folder = fs::absolute(out).parent_path();
+  if (is_weights_file(out) && fs::equivalent(folder, data, failure)) {
+    throw Error(Errc::UsageFile,
+                fmt::format("--out: {}: expected a file outside the folder of --data, where it "
+                            "would be data; name another place",
+                            out));
   }
 }
 
@@ -200,7 +214,7 @@ ExitCode predict_model(const std::vector<std::string>& words, Console& console) 
     return ExitCode::Good;
   }
   const auto& request = std::get<PredictRequest>(parsed);
-  check_out(request.out);
+  check_out(request.out, *request.work.data.folder);
   const SingleThreaded alone;  // this thread's computation must not take threads from the rank
   const Predicted result = predicted(request, console);
   print(request.json ? to_json(request, result) : to_text(request, result), console);

@@ -250,6 +250,7 @@ TEST_CASE("what predict cannot use is a message, and nothing is written",
   std::filesystem::create_directory(shards);
   write_safetensors(shards + "/a.safetensors", {{"arg0", rows_of(0, 0)}});
   refused_out(shards, {"expected a folder without other tensors", "a.safetensors"});
+  refused_out(data + "/out.safetensors", {"outside the folder of --data"});
   refused_out(folder.path() + "/none/out", {"--out"});
   refused_out(model, {"--out"});  // a file of another kind
   std::filesystem::create_directory(out);
