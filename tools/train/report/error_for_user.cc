@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 namespace stagecraft::tools {
 namespace {
 
@@ -18,11 +20,22 @@ std::string advice_for(const Error& error, const TrainOptions& options) {
   if (error.code() == Errc::CheckpointMismatch) {
     return options_of_checkpoint(options);
   }
-  if (options.keeping.save_dir) {
+  const KeepingOptions& keeping = options.keeping;
+  if (!keeping.save_dir || !keeping.save_every) {
+    return fmt::format(
+        "start the run again; with --resume {} --save-every N it would resume from its last "
+        "checkpoint",
+        keeping.save_dir.value_or("DIR"));
+  }
+  if (keeping.resume == keeping.save_dir) {
     return "start the run again; it resumes from its last checkpoint";
   }
-  return "start the run again; with --resume DIR --save-every N it would resume from its last "
-         "checkpoint";
+  const std::string instead = keeping.load     ? " instead of --load " + *keeping.load
+                              : keeping.resume ? " instead of --resume " + *keeping.resume
+                                               : "";
+  return fmt::format("start the run again with --resume {}{}; it resumes from its last checkpoint",
+                     *keeping.save_dir,
+                     instead);
 }
 
 }  // namespace

@@ -30,12 +30,23 @@ TEST_CASE("a user of train is told what a user of train can do about a lost work
   CHECK(told.cause()->advice() == told.advice());
 }
 
-TEST_CASE("a run that keeps checkpoints is told that it resumes from the last one",
-          "[tools][train]") {
+TEST_CASE("a run that keeps checkpoints is told the words that continue it", "[tools][train]") {
   TrainOptions options;
+  const auto advice = [&] { return error_for_user(lost_rank(), options).advice(); };
   options.keeping.save_dir = "runs";
-  CHECK(error_for_user(lost_rank(), options).advice() ==
-        "start the run again; it resumes from its last checkpoint");
+  CHECK(advice() ==
+        "start the run again; with --resume runs --save-every N it would resume from its last "
+        "checkpoint");
+  options.keeping.save_every = 50;
+  CHECK(advice() == "start the run again with --resume runs; it resumes from its last checkpoint");
+  options.keeping.load = "a.ckpt";
+  CHECK_THAT(advice(),
+             ContainsSubstring("with --resume runs instead of --load a.ckpt; it resumes"));
+  options.keeping.load.reset();
+  options.keeping.resume = "earlier";
+  CHECK_THAT(advice(), ContainsSubstring("with --resume runs instead of --resume earlier; it"));
+  options.keeping.resume = "runs";
+  CHECK(advice() == "start the run again; it resumes from its last checkpoint");
 }
 
 TEST_CASE("an error without advice gets none", "[tools][train]") {

@@ -141,7 +141,7 @@ TEST_CASE("a run that loses a worker while it saves says why at once, and how to
   CHECK_THAT(end.err,
              ContainsSubstring(std::to_string(workers.front())) &&
                  ContainsSubstring("was killed by signal 9") &&
-                 ContainsSubstring("start the run again; it resumes") &&
+                 ContainsSubstring("start the run again with --resume " + folder.path() + ";") &&
                  !ContainsSubstring("cluster.replace") && !ContainsSubstring("trainer.load"));
   const CheckpointSearch search = find_checkpoint(folder.path());
   REQUIRE(search.newest);
