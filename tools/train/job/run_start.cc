@@ -7,9 +7,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/trainer/checkpoint_folder.h"
+#include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/tools/train/options/update_rule.h"
+#include "stagecraft/tools/train/report/error_for_user.h"
 #include "stagecraft/tools/train/report/progress.h"
 #include "stagecraft/tools/train/report/run_output.h"
 
@@ -24,6 +28,18 @@ void require_folder(const KeepingOptions& keeping) {
                 fmt::format("--resume expects a folder of checkpoints, and '{}' does not exist; to "
                             "start one, name it in --save-dir as well",
                             *keeping.resume));
+  }
+}
+
+/// Refuses to mix a new run with an earlier one, whose checkpoints a later --resume would take.
+void require_own_folder(const std::string& folder) {
+  if (const auto newest = find_checkpoint(folder).newest) {
+    throw Error(Errc::UsageFile,
+                fmt::format("--save-dir: '{}' has checkpoints of an earlier run, the newest at "
+                            "step {}: --resume {} continues it; or name another folder",
+                            folder,
+                            newest->step,
+                            folder));
   }
 }
 
@@ -44,6 +60,32 @@ void search_checkpoint(const std::string& folder, RunStart& start, Console& cons
   console.err << std::flush;
 }
 
+/// Refuses a checkpoint of another run, as far as it shows without the model: the run that it
+/// belongs to may be complete, but this one is not.
+void require_same_run(const TrainOptions& options, const RunStart& start) {
+  const CheckpointReader file(*start.checkpoint);
+  try {
+    check_same_model(
+        {file.header(), {}},
+        {.seed = options.keeping.seed_from == SeedChoice::Option ? std::nullopt
+                                                                 : std::optional(start.seed),
+         .optimizer = std::string(optimizer_name(make_optimizer(options.optimizer))),
+         .tensors = {}});
+  } catch (const Error& error) {
+    throw error_for_user(error, options);
+  }
+}
+
+/// Returns "is at step 300, past --steps 200".
+std::string place_text(const TrainOptions& options, std::int64_t step, std::int64_t steps) {
+  if (step == steps) {
+    return fmt::format("is at step {} of {}", step, steps);
+  }
+  return options.run.steps
+             ? fmt::format("is at step {}, past --steps {}", step, steps)
+             : fmt::format("is at step {}, past step {}, the last without --steps", step, steps);
+}
+
 }  // namespace
 
 RunStart find_start(const TrainOptions& options, Console& console) {
@@ -53,6 +95,9 @@ RunStart find_start(const TrainOptions& options, Console& console) {
   if (keeping.resume) {
     require_folder(keeping);
     search_checkpoint(*keeping.resume, start, console);
+  }
+  if (keeping.save_dir && keeping.save_dir != keeping.resume && !start.checkpoint) {
+    require_own_folder(*keeping.save_dir);
   }
   if (start.checkpoint && keeping.seed_from == SeedChoice::Checkpoint) {
     start.seed = CheckpointReader(*start.checkpoint).header().seed;
@@ -67,6 +112,7 @@ bool has_nothing_left(const TrainOptions& options,
   if (!steps || !start.resumed_at || *start.resumed_at < *steps || options.run.dry_run) {
     return false;
   }
+  require_same_run(options, start);
   const KeepingOptions& keeping = options.keeping;
   for (const auto& [option, path] : {std::pair{"--save", keeping.save},
                                      std::pair{"--save-weights", keeping.save_weights},
@@ -86,10 +132,9 @@ bool has_nothing_left(const TrainOptions& options,
   }
   RunOutput output(console);
   make_progress(progress_form(options.run.json), output)
-      ->report(fmt::format("nothing left to do: {} is at step {} of {}\n",
+      ->report(fmt::format("{} {}: nothing left to do\n",
                            *start.checkpoint,
-                           *start.resumed_at,
-                           *steps),
+                           place_text(options, *start.resumed_at, *steps)),
                {{"event", "complete"},
                 {"step", *start.resumed_at},
                 {"steps", *steps},

@@ -21,14 +21,16 @@ struct RunStart {
 
 /// Finds the start. Reports on standard error the broken checkpoints of --resume, and a folder
 /// without any.
-/// Errors: UsageFile for a folder or a checkpoint that cannot be read; CheckpointFormat for a
+/// Errors: UsageFile for a folder or a checkpoint that cannot be read, and for a run from the
+///         beginning into a folder of --save-dir that has checkpoints; CheckpointFormat for a
 ///         checkpoint of --load that is not whole, if its seed is needed.
 [[nodiscard]] RunStart find_start(const TrainOptions& options, Console& console);
 
-/// Returns whether the checkpoint that --resume found is at the last step already, and reports it
+/// Returns whether the checkpoint that --resume found is at or past the last step, and reports it
 /// then. So a job that was queued again ends well.
 /// `steps`: at which the run ends; none if that is not known yet.
-/// Errors: UsageFile if a file that the run writes at its end is not there.
+/// Errors: UsageFile if a file that the run writes at its end is not there; CheckpointMismatch for
+///         a checkpoint of another optimizer or seed.
 [[nodiscard]] bool has_nothing_left(const TrainOptions& options,
                                     const RunStart& start,
                                     const std::optional<std::int64_t>& steps,

@@ -158,8 +158,22 @@ TEST_CASE("a complete run that is queued again ends well", "[tools][keeping]") {
   const CommandResult again = until("2");
   INFO(again.out << again.err);
   CHECK(again.exit_code == 0);
-  CHECK(again.out == "nothing left to do: " + place + "/step-000000002.ckpt is at step 2 of 2\n");
+  CHECK(again.out == place + "/step-000000002.ckpt is at step 2 of 2: nothing left to do\n");
   CHECK_THAT(until("2", {"--json"}).out, ContainsSubstring("\"event\":\"complete\",\"step\":2,"));
+
+  CHECK(until("1").out ==
+        place + "/step-000000002.ckpt is at step 2, past --steps 1: nothing left to do\n");
+
+  // The checkpoint of another run says nothing about this one.
+  for (const auto& [other, why] : {std::pair{Words{"--seed", "7"}, "of seed 0"},
+                                   std::pair{Words{"--optimizer", "sgd"}, "set --optimizer as"}}) {
+    const CommandResult refused = until("2", other);
+    CAPTURE(refused.out);
+    CHECK(refused.exit_code == 2);
+    CHECK_THAT(refused.err, ContainsSubstring(why));
+  }
+  CHECK(until("2", {"--seed", "7", "--seed-from", "option"}).exit_code == 0);
+  CHECK(until("2", {"--seed", "7", "--seed-from", "checkpoint"}).exit_code == 0);
 
   // The run continues from where it says, for more steps.
   CHECK_THAT(until("3").out,
@@ -169,6 +183,39 @@ TEST_CASE("a complete run that is queued again ends well", "[tools][keeping]") {
   const CommandResult lacks = until("3", {"--save", folder.path() + "/end.ckpt"});
   CHECK(lacks.exit_code == 2);
   CHECK_THAT(lacks.err, ContainsSubstring("the run is complete") && ContainsSubstring("--save '"));
+}
+
+TEST_CASE("a run from the beginning takes no folder that has checkpoints",
+          "[tools][keeping][bad-input]") {
+  const TemporaryFolder folder;
+  const std::string place = folder.path() + "/run", none = folder.path() + "/none";
+  const std::string first = place + "/step-000000002.ckpt";
+  const auto with = [&](const Words& more) {
+    return run_train(two_stages({"--save-dir", place}, more));
+  };
+  REQUIRE(with({"--steps", "2"}).exit_code == 0);
+  const std::string told = "'" + place +
+                           "' has checkpoints of an earlier run, the newest at step "
+                           "2: --resume " +
+                           place + " continues it; or name another folder";
+  fs::create_directory(none);  // without checkpoints: this --resume starts from the beginning too
+  for (const Words& more : {Words{}, Words{"--seed", "7"}, Words{"--resume", none}}) {
+    const CommandResult refused = with(more);
+    CAPTURE(refused.out, refused.err);
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.out.empty());
+    CHECK_THAT(refused.err, ContainsSubstring(told));
+  }
+  CHECK(names_in(place) == std::set<std::string>{"step-000000002.ckpt"});
+  CHECK(with({"--load", first}).exit_code == 0);  // it continues the run
+  CHECK(names_in(place).contains("step-000000003.ckpt"));
+  CHECK(with({"--resume", place, "--steps", "4"}).exit_code == 0);
+
+  // No checkpoint is whole: there is nothing to mix with.
+  const std::string broken = folder.path() + "/broken";
+  fs::create_directory(broken);
+  (void)folder.write("broken/step-000000009.ckpt", "none");
+  CHECK(run_train(two_stages({"--save-dir", broken, "--steps", "1"})).exit_code == 0);
 }
 
 TEST_CASE("a save that fails while it runs is told, and the run continues to exit status 2",
