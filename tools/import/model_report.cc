@@ -46,7 +46,7 @@ std::string_view meaning_of(ModelMode mode) {
   switch (mode) {
     case ModelMode::Training:
       return "dropout is active, and batch norm uses and updates the statistics of microbatches; "
-             "an evaluation does the same. To evaluate without, write a file after model.eval()";
+             "an evaluation turns dropout off and uses running statistics";
     case ModelMode::Evaluation:
       return "dropout is off and batch norm uses its stored statistics, also in training; to train "
              "with both active, write the file after model.train()";

@@ -151,6 +151,7 @@ TEST_CASE("import says what is in a file, of both kinds", "[tools][import]") {
   CHECK(people.exit_code == 0);
   for (const char* part : {"torch.export",
                            "training: dropout is active",
+                           "an evaluation turns dropout off",
                            "inputs",
                            "38 parameters",
                            "running_mean",
