@@ -1,6 +1,9 @@
 #include "stagecraft/tools/eval/options.h"
 
+#include <string>
+
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
@@ -61,11 +64,11 @@ void drop_slashes(std::string& place) {
   }
 }
 
-void add_microbatch_size(CLI::App& app, std::optional<std::int64_t>& size) {
-  app.add_option("--microbatch-size",
-                 size,
-                 "samples per microbatch, of a model by name or of shards [4, or the number of the "
-                 "model's file]")
+void add_microbatch_size(CLI::App& app, std::optional<std::int64_t>& size, const std::string& of) {
+  app.add_option(
+         "--microbatch-size",
+         size,
+         fmt::format("samples per microbatch, of {} [4, or the number of the model's file]", of))
       ->check(whole_number(1));
 }
 
@@ -92,7 +95,7 @@ std::variant<EvalRequest, EvalHelp> parse_eval_options(const std::vector<std::st
                  request.microbatches,
                  "microbatches per batch, of a model by name [8] or of shards [1]")
       ->check(whole_number(1));
-  add_microbatch_size(app, request.microbatch_size);
+  add_microbatch_size(app, request.microbatch_size, "a model by name or of shards");
   app.add_option("--seed",
                  request.seed,
                  "seed of weights and of the choice of data, for a model by name [that of --load, "
@@ -129,7 +132,7 @@ std::variant<PredictRequest, EvalHelp> parse_predict_options(
       ->required()
       ->type_name("DIR");
   add_weights(app, request.work);
-  add_microbatch_size(app, request.microbatch_size);
+  add_microbatch_size(app, request.microbatch_size, "shards");
   add_computing(app, request.precision, request.threads);
   app.add_option(
          "--out", request.out, "outputs to write: .npy files in a folder, or one .safetensors file")

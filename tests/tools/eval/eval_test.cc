@@ -280,7 +280,12 @@ TEST_CASE("a model by name is evaluated on the batch of its run's evaluations", 
   CHECK(found.at("samples") == 8);
   CHECK(eval_json(with_more(words, {"--seed", "6"})).at("loss") != found.at("loss"));
   check_refused(run_eval({"--layers", "2", "--load", checkpoint}),
-                {checkpoint, "expected the weights of the model"});
+                {checkpoint,
+                 "the checkpoint is of another model: it has other parameters",
+                 "give the options of the run that saved it: --model, its sizes, its data"});
+  const CommandResult usual = run_eval({"--load", checkpoint});  // of the default sizes
+  check_refused(usual, {"is of another model: its parameter ", " has the shape ["});
+  CHECK_THAT(usual.err, !ContainsSubstring("\n  "));  // no list of all tensors
 }
 
 TEST_CASE("what eval cannot use is a message", "[tools][eval][bad-input]") {
@@ -304,7 +309,8 @@ TEST_CASE("what eval cannot use is a message", "[tools][eval][bad-input]") {
                 {"expected the weights of the model"});
   check_refused(run_eval(with_more(gpt2, {"--load", evaluated_archive("gpt2") + "/expected.json"})),
                 {"expected.json"});
-  CHECK_THAT(run_eval({"--help"}).out, ContainsSubstring("--load-weights"));
+  const CommandResult help = run_eval({"--help"});
+  CHECK_THAT(help.out, ContainsSubstring("--load-weights") && ContainsSubstring("a model by name"));
 }
 
 }  // namespace

@@ -46,12 +46,13 @@ const ModelEntry& find_model(std::string_view name) {
   throw Error(Errc::UsageArgument,
               fmt::format("--model expects {}, found '{}'; {}a model of your own is a file for "
                           "--model-file",
-                          names_of_models([](const ModelEntry&) { return true; }),
+                          names_of_models([](const ModelEntry&) { return true; }, "or"),
                           name.substr(0, 40),
                           did_you_mean(name, names)));
 }
 
-std::string names_of_models(const std::function<bool(const ModelEntry&)>& wanted) {
+std::string names_of_models(const std::function<bool(const ModelEntry&)>& wanted,
+                            std::string_view last_after) {
   std::vector<std::string_view> names;
   for (const ModelEntry& model : table()) {
     if (wanted(model)) {
@@ -63,7 +64,7 @@ std::string names_of_models(const std::function<bool(const ModelEntry&)>& wanted
   }
   const std::string_view last = names.back();
   names.pop_back();
-  return fmt::format("{} and {}", fmt::join(names, ", "), last);
+  return fmt::format("{} {} {}", fmt::join(names, ", "), last_after, last);
 }
 
 }  // namespace stagecraft::tools

@@ -19,6 +19,7 @@ namespace stagecraft::tools {
 [[nodiscard]] const ModelEntry& find_model(std::string_view name);
 
 /// Returns "clip and unet": the models for which `wanted` is true.
-[[nodiscard]] std::string names_of_models(const std::function<bool(const ModelEntry&)>& wanted);
+[[nodiscard]] std::string names_of_models(const std::function<bool(const ModelEntry&)>& wanted,
+                                          std::string_view last_after = "and");
 
 }  // namespace stagecraft::tools

@@ -4,16 +4,16 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/tools/train/work/asked_weights.h"
+
 namespace stagecraft::tools {
 namespace {
 
 /// Says which options make the model of a checkpoint.
 std::string options_of_checkpoint(const TrainOptions& options) {
-  return std::string("give the options of the run that saved it: ") +
-         (options.model.file ? "--model-file"
-                             : "--model, its sizes, its data (the distinct bytes of --text are the "
-                               "vocabulary)") +
-         ", --optimizer, --freeze and --average";
+  return fmt::format(
+      "give the options of the run that saved it: {}, --optimizer, --freeze and --average",
+      options_of_model(options.model));
 }
 
 std::string advice_for(const Error& error, const TrainOptions& options) {

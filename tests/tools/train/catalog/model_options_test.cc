@@ -70,7 +70,7 @@ TEST_CASE("the help of a size lists each meaning with its models and their defau
 TEST_CASE("an unknown model is answered with all names and the nearest",
           "[tools][train][options][bad-input]") {
   CHECK(refused_words({"--model", "vti"}) ==
-        "--model expects llama, moe, vit, unet and clip, found 'vti'; did you mean vit? a model "
+        "--model expects llama, moe, vit, unet or clip, found 'vti'; did you mean vit? a model "
         "of your own is a file for --model-file; see stagecraft train --help");
   // A long word is cut.
   CHECK_THAT(refused_words({"--model", std::string(100, 'x')}),
