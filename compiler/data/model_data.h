@@ -36,6 +36,8 @@ class ModelData {
   /// Returns the samples of an epoch, of which the request made microbatches; nothing if the folder
   /// has whole microbatches.
   [[nodiscard]] virtual std::optional<std::int64_t> samples() const { return std::nullopt; }
+  /// Returns the samples of the folder that are not in the requested part.
+  [[nodiscard]] virtual std::int64_t samples_apart() const { return 0; }
   /// Returns the steps of an epoch, at least one.
   [[nodiscard]] virtual std::int64_t steps() const = 0;
   /// Returns the microbatches of a step.

@@ -32,6 +32,7 @@ class ShardFolder final : public ModelData {
 
   [[nodiscard]] const std::string& folder() const override { return folder_; }
   [[nodiscard]] std::optional<std::int64_t> samples() const override { return count_; }
+  [[nodiscard]] std::int64_t samples_apart() const override { return rows_.rows() - count_; }
   [[nodiscard]] std::int64_t steps() const override { return count_ / of_step(); }
   [[nodiscard]] int microbatches() const override { return microbatches_; }
   [[nodiscard]] const std::vector<ArgumentHeader>& arguments() const override { return arguments_; }

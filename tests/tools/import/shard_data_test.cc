@@ -98,6 +98,42 @@ TEST_CASE("a model from a file trains on shards of samples, bit-equal to one pro
   CHECK(run(npy.path(), {"--held-out", "0.25"}).steps.size() == 7);
 }
 
+TEST_CASE("a run says how many steps its data have, and what no step or evaluation takes",
+          "[tools][train][model-file][shards]") {
+  const TemporaryFolder shards;
+  write_npy_shards(shards.path(), samples_of("resnet"));  // 80, of which a step takes 8
+  const auto told = [](const Words& words) {
+    const CommandResult result = run_here(words);
+    CAPTURE(result.err);
+    CHECK(result.exit_code == 0);
+    return result.out;
+  };
+  const auto of_shards = [&](const Words& more) {
+    Words words{"--steps", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return told(shard_training("resnet", "model.pt2", shards.path(), words));
+  };
+  const std::string begin = "data       " + shards.path() + ": ";
+  CHECK_THAT(of_shards({}), ContainsSubstring(begin + "80 samples in 10 steps an epoch\n"));
+  CHECK_THAT(of_shards({"--held-out", "0.25", "--accumulate", "2"}),
+             ContainsSubstring(begin + "60 samples in 7 batches an epoch, 4 left over; 20 held "
+                                       "out\n"));
+  CHECK_THAT(of_shards({"--held-out", "0.25", "--eval-every", "1"}),
+             ContainsSubstring(begin + "60 samples in 7 steps an epoch, 4 left over; 20 held out, "
+                                       "16 of them evaluated\n"));
+
+  const std::string whole = testing::unpacked_inputs(model_folder("resnet"));
+  CHECK_THAT(told({STAGECRAFT_COMMAND,
+                   "train",
+                   "--model-file",
+                   model_folder("resnet") + "/model.pt2",
+                   "--data",
+                   whole,
+                   "--steps",
+                   "1"}),
+             ContainsSubstring("data       " + whole + ": 5 steps an epoch\n"));
+}
+
 TEST_CASE("a run on shards that is continued gets the samples of one that was not, beyond an epoch",
           "[tools][train][model-file][shards]") {
   const TemporaryFolder data, out;

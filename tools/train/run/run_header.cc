@@ -1,6 +1,7 @@
 #include "stagecraft/tools/train/run/run_header.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -93,9 +94,38 @@ std::string rate_text(const OptimizerOptions& o, std::int64_t steps) {
                        : fmt::format("{} after {} of warm-up", text, count_text(o.warmup, "step"));
 }
 
-std::string data_text(const TrainOptions& o) {
+/// Returns "data: 60 samples in 7 steps an epoch, 4 left over; 20 held out, 16 of them evaluated".
+std::string folder_text(const TrainJob& job) {
+  const TrainOptions& o = job.options;
+  const WorkShape& shape = job.choice.shape;
+  const char* unit = o.run.accumulate == 1 ? "step" : "batch";
+  if (const auto data = job.work->fixed_data()) {
+    return fmt::format("{}: {} an epoch", data->folder, count_text(data->batches, unit));
+  }
+  const SampleData data = job.work->sample_data().value();
+  const std::int64_t rows = shape.microbatches * shape.microbatch_size;
+  const std::int64_t batches = data.batches(shape);
+  std::string text = fmt::format("{}: {} in {} an epoch",
+                                 data.folder,
+                                 count_text(data.samples, "sample"),
+                                 count_text(batches, unit));
+  if (const std::int64_t left = data.samples - batches * rows; left != 0) {
+    text += fmt::format(", {} left over", left);
+  }
+  if (data.held_out == 0) {
+    return text;
+  }
+  text += fmt::format("; {} held out", data.held_out);
+  const std::int64_t evaluated =
+      o.run.eval_every ? job.work->evaluation_batches(shape) * rows : data.held_out;
+  return evaluated == data.held_out ? text
+                                    : fmt::format("{}, {} of them evaluated", text, evaluated);
+}
+
+std::string data_text(const TrainJob& job) {
+  const TrainOptions& o = job.options;
   if (o.model.file) {
-    return *o.data.folder;
+    return folder_text(job);
   }
   return find_model(o.model.name).data == "text" ? o.data.text
                                                  : o.data.images.value_or("drawn images");
@@ -129,7 +159,7 @@ std::string header_text(const TrainJob& job, std::int64_t rows) {
       o.optimizer.name,
       rate_text(o.optimizer, job.choice.steps),
       job.choice.steps,
-      data_text(o),
+      data_text(job),
       workers_text(job));
   return saves(o.keeping) ? text : text + "saves nothing: give --save-dir DIR\n";
 }

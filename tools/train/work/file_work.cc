@@ -168,7 +168,10 @@ std::optional<SampleData> FileWork::sample_data() const {
   if (!data_->samples()) {
     return std::nullopt;
   }
-  return SampleData{.folder = data_->folder(), .samples = *data_->samples(), .inputs = inputs_};
+  return SampleData{.folder = data_->folder(),
+                    .samples = *data_->samples(),
+                    .held_out = data_->samples_apart(),
+                    .inputs = inputs_};
 }
 
 WorkBytes FileWork::bytes(const WorkShape& shape) const {

@@ -68,6 +68,7 @@ struct FixedData {
 struct SampleData {
   std::string folder;
   std::int64_t samples = 0;         ///< of an epoch
+  std::int64_t held_out = 0;        ///< samples on which no step trains
   std::vector<ModelTensor> inputs;  ///< of the model, as its file states them (DataRequest::inputs)
 
   /// Returns the size of microbatches that the model's file fixes, if it does.
