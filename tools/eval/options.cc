@@ -19,7 +19,9 @@ constexpr const char* kEvalAbout =
     "used. See docs/models.md.";
 constexpr const char* kEvalFooter =
     "A model file is evaluated on all of --data, or with --held-out on the part that a training "
-    "holds out, and a model by name on the batch that `stagecraft train --eval-every` evaluates.\n"
+    "holds out, and a model by name on the batch that `stagecraft train --eval-every` evaluates. "
+    "Of shards, a training evaluates whole steps only: for its loss give its --microbatches [8] "
+    "and --microbatch-size.\n"
     "Exit status: 0 success; 1 the model cannot be evaluated; 2 wrong usage, or a file that cannot "
     "be used.\n"
     "Example: stagecraft eval --model-file model.pt2 --data held-out --load-weights weights";

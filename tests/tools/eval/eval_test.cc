@@ -221,6 +221,19 @@ TEST_CASE("the part of shards that a run holds out is evaluated, also by eval",
   all.erase(all.begin() + 4, all.begin() + 6);
   CHECK(eval_json(all).at("samples") == 40);
 
+  // A training evaluates whole steps only: eval does so if it has as many microbatches in one.
+  const Words uneven{
+      "--model-file", model, "--data", data, "--held-out", "0.3", "--microbatch-size", "4"};
+  const TrainOutput of_steps =
+      train_output(with_more(with_more(with_more({STAGECRAFT_COMMAND, "train"}, uneven), run),
+                             {"--steps", "2", "--save-weights", weights}));
+  const Words by_now = with_more(uneven, {"--load-weights", weights});
+  CHECK(eval_json(by_now).at("samples") == 12);
+  const json in_steps = eval_json(with_more(by_now, {"--microbatches", "2"}));
+  CHECK(in_steps.at("samples") == 8);
+  CHECK(in_steps.at("loss").get<double>() ==
+        Catch::Approx(evaluations_of(of_steps).at(0)).epsilon(1e-6).margin(0));
+
   // Whole microbatches have the size of those for evaluations, too.
   const std::string whole = folder.path() + "/whole";
   std::filesystem::create_directory(whole);
