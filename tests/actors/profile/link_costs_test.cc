@@ -27,6 +27,12 @@ TEST_CASE("time that does not grow with bytes leaves the bandwidth infinite", "[
   CHECK(std::isinf(fit_link(falling).bandwidth));
   CHECK(fit_link(falling).latency > 2e-5);
   CHECK(fit_link(falling).latency < 3e-5);
+  const std::vector<TransferTime> pointers{{1e3, 3e-6}, {6e7, 1e-5}};  // 8.6 TB/s
+  CHECK(std::isinf(fit_link(pointers).bandwidth));
+  CHECK(fit_link(pointers).latency > 3e-6);
+  CHECK(fit_link(pointers).latency < 1e-5);
+  const std::vector<TransferTime> copies{{1e3, 3e-6}, {6e7, 1.2e-3}};  // 50 GB/s
+  CHECK(std::isfinite(fit_link(copies).bandwidth));
   const std::vector<TransferTime> one{{1e3, 3e-5}};
   CHECK(fit_link(one) == Link{.latency = 3e-5});
 }
