@@ -199,7 +199,7 @@ std::string comparison_summary(const Comparison& comparison,
   const Surroundings s = mean_surroundings(measured, layout);
   std::string text = fmt::format(
       "makespan: {:.2f} ms, planned {:.2f} with {}{}\n"
-      "bubble: {:.1f} %, planned {:.1f} %{}\n"
+      "bubble in it: {:.1f} %, planned {:.1f} %{}\n"
       "a step: {:.2f} ms with start {:.2f}, vote {:.2f}, update {:.2f}, other {:.2f}\n",
       comparison.measured_makespan / kMillisecond,
       planned / kMillisecond,

@@ -92,7 +92,7 @@ TEST_CASE("the summary has the figures of the report in a few lines", "[tools][t
   // The measured tasks do not say when their inputs arrived, so waits for them are overhead.
   CHECK(text() ==
         "makespan: 5100.00 ms, planned 5000.00 with this run's own times (+2.0 %)\n"
-        "bubble: 51.0 %, planned 50.0 %: overhead 31.4 %, warm-up 9.8 %\n"
+        "bubble in it: 51.0 %, planned 50.0 %: overhead 31.4 %, warm-up 9.8 %\n"
         "a step: 5850.00 ms with start 500.00, vote 250.00, update 0.00, other 0.00\n");
   header.processors = 1;
   CHECK_THAT(text(),

@@ -316,7 +316,7 @@ TEST_CASE("a run says what it does before its first step, and closes in ten line
       result.out.substr(result.out.find('\n', result.out.find("step 3/3")) + 1);
   CHECK(std::ranges::count(closing, '\n') <= 10);
   for (const char* text :
-       {"busiest: rank ", "makespan: ", "bubble: ", "a step: ", "done: step 3"}) {
+       {"busiest: rank ", "makespan: ", "bubble in it: ", "a step: ", "done: step 3"}) {
     CHECK_THAT(closing, ContainsSubstring(text));
   }
   const std::string last = closing.substr(closing.find("done: step 3"));
