@@ -14,6 +14,7 @@
 #include "stagecraft/compiler/graph/autocast_guard.h"
 #include "stagecraft/compiler/graph/operator_paths.h"
 #include "stagecraft/compiler/libtorch/shares_memory.h"
+#include "stagecraft/compiler/libtorch/type_text.h"
 #include "stagecraft/compiler/native/count.h"
 #include "stagecraft/compiler/native/on_driver.h"
 
@@ -248,7 +249,7 @@ void Recorder::take_loss(const at::Tensor& loss) {
     throw Error(Errc::CompileShape,
                 fmt::format("the loss must be one floating-point number, found {} of shape {}; "
                             "reduce it (mean or sum)",
-                            at::toString(loss.scalar_type()),
+                            type_text(loss.scalar_type()),
                             c10::str(loss.sizes())));
   }
   graph_.loss = *value;

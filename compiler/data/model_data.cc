@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/compiler/libtorch/type_text.h"
+
 namespace stagecraft {
 
 Batch ModelData::batch(std::int64_t step) const {
@@ -39,7 +41,7 @@ double ModelData::bytes_of_step() const {
 }
 
 std::string to_string(const ArgumentHeader& header) {
-  return fmt::format("{} [{}]", at::toString(header.dtype), fmt::join(header.sizes, ", "));
+  return fmt::format("{} [{}]", type_text(header.dtype), fmt::join(header.sizes, ", "));
 }
 
 }  // namespace stagecraft

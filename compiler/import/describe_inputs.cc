@@ -9,6 +9,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/import/exported/exported_program.h"
 #include "stagecraft/compiler/import/model_text.h"
+#include "stagecraft/compiler/libtorch/type_text.h"
 
 namespace stagecraft {
 namespace {
@@ -44,10 +45,10 @@ void describe_inputs(ModelFile& model, const ModelData& data) {
     if (input.known && !fits(input, arguments[i])) {
       complaints += fmt::format("\n  {}: expected {} {} for {}, found {} {}",
                                 data.where(0, 0, i),
-                                at::toString(input.dtype),
+                                type_text(input.dtype),
                                 shape_text(input.sizes),
                                 input.name,
-                                at::toString(arguments[i].dtype),
+                                type_text(arguments[i].dtype),
                                 shape_text(arguments[i].sizes));
     }
     input.known = true;

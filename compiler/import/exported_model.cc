@@ -14,6 +14,7 @@
 #include "stagecraft/compiler/import/exported/exported_graph.h"
 #include "stagecraft/compiler/import/exported/exported_json.h"
 #include "stagecraft/compiler/import/exported/exported_tensors.h"
+#include "stagecraft/compiler/libtorch/type_text.h"
 
 namespace stagecraft {
 namespace {
@@ -77,9 +78,9 @@ void Runnable::check_inputs(const Tensors& given) const {
                               "dynamic_shapes",
                               i,
                               expected[i].name,
-                              at::toString(expected[i].dtype),
+                              type_text(expected[i].dtype),
                               fmt::join(expected[i].sizes, ", "),
-                              at::toString(given[i].scalar_type()),
+                              type_text(given[i].scalar_type()),
                               fmt::join(given[i].sizes(), ", ")));
     }
   }

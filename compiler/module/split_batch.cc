@@ -8,6 +8,7 @@
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/program_device.h"
+#include "stagecraft/compiler/libtorch/type_text.h"
 
 namespace stagecraft {
 namespace {
@@ -118,11 +119,11 @@ void check_batch(const Batch& batch,
                       "compile again",
                       what,
                       i,
-                      at::toString(slice.dtype),
+                      type_text(slice.dtype),
                       fmt::join(whole, ", "),
                       slice.replicated ? " (replicated)" : "",
                       microbatches,
-                      at::toString(tensor.scalar_type()),
+                      type_text(tensor.scalar_type()),
                       fmt::join(tensor.sizes(), ", "),
                       batch[i].replicated ? " (replicated)" : ""));
     }
@@ -167,7 +168,7 @@ std::string why_unusable(const at::Tensor& tensor) {
                        tensor.is_nested() ? "nested" : c10::str("of layout ", tensor.layout()));
   }
   if (tensor.is_quantized()) {
-    return fmt::format("is quantized ({})", at::toString(tensor.scalar_type()));
+    return fmt::format("is quantized ({})", type_text(tensor.scalar_type()));
   }
   if (!is_program_device(tensor.device())) {
     return fmt::format("is on the device {}", tensor.device().str());

@@ -10,6 +10,7 @@
 #include "stagecraft/compiler/capture/capture.h"
 #include "stagecraft/compiler/capture/parameter_gradients.h"
 #include "stagecraft/compiler/libtorch/same_bits.h"
+#include "stagecraft/compiler/libtorch/type_text.h"
 #include "stagecraft/compiler/stage/interpreter.h"
 #include "stagecraft/compiler/stage/partition.h"
 #include "stagecraft/compiler/stage/probe.h"
@@ -33,7 +34,7 @@ void check_trainable(const NamedTensor& parameter, const at::Tensor& gradient) {
                 fmt::format("the parameter {} is {}, which no optimizer here takes: hold its real "
                             "and imaginary part as two parameters, or freeze it",
                             parameter.name,
-                            at::toString(parameter.tensor.scalar_type())));
+                            type_text(parameter.tensor.scalar_type())));
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/files/whole_file.h"
+#include "stagecraft/compiler/libtorch/type_text.h"
 #include "stagecraft/compiler/tensor_files/tensor_bytes.h"
 
 namespace stagecraft {
@@ -193,7 +194,7 @@ NpyHeader read_header(TensorFile& file) {
   if (needed != file.left()) {
     file.refuse(fmt::format("{} bytes of {} for shape [{}]",
                             needed,
-                            at::toString(header.dtype),
+                            type_text(header.dtype),
                             fmt::join(header.sizes, ", ")),
                 fmt::format("{}", file.left()));
   }
@@ -234,7 +235,7 @@ void write_npy(const std::string& path, const at::Tensor& tensor) {
     throw Error(Errc::UsageArgument,
                 fmt::format("{}: NumPy has no {}; convert the tensor before",
                             path,
-                            at::toString(plain.scalar_type())));
+                            type_text(plain.scalar_type())));
   }
   std::string sizes;
   for (const std::int64_t size : plain.sizes()) {

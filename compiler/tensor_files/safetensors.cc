@@ -13,6 +13,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/files/whole_file.h"
+#include "stagecraft/compiler/libtorch/type_text.h"
 #include "stagecraft/compiler/tensor_files/tensor_bytes.h"
 
 namespace stagecraft {
@@ -156,7 +157,7 @@ std::vector<SafetensorsEntry> judged(const TensorFile& file,
           fmt::format("{} bytes for \"{}\" ({} of shape [{}]) among the {} behind the header",
                       needed,
                       e.name,
-                      at::toString(e.dtype),
+                      type_text(e.dtype),
                       fmt::join(e.sizes, ", "),
                       file.left()),
           fmt::format("offsets {} to {}", e.begin, e.end));
@@ -230,7 +231,7 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
           Errc::UsageArgument,
           fmt::format("{}: safetensors has no {}, which {} is; write a folder of .npy files",
                       path,
-                      at::toString(plain.scalar_type()),
+                      type_text(plain.scalar_type()),
                       t.name));
     }
     header[t.name] = {{"dtype", type->first},

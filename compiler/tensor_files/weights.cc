@@ -13,6 +13,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/files/output_place.h"
 #include "stagecraft/base/files/whole_file.h"
+#include "stagecraft/compiler/libtorch/type_text.h"
 #include "stagecraft/compiler/tensor_files/npy.h"
 #include "stagecraft/compiler/tensor_files/safetensors.h"
 
@@ -75,7 +76,7 @@ std::string difference(const at::Tensor& expected, const at::Tensor& found) {
     return "";
   }
   const auto facts = [](const at::Tensor& t) {
-    return fmt::format("{} [{}]", at::toString(t.scalar_type()), fmt::join(t.sizes(), ", "));
+    return fmt::format("{} [{}]", type_text(t.scalar_type()), fmt::join(t.sizes(), ", "));
   };
   return fmt::format("expected {}, found {}", facts(expected), facts(found));
 }

@@ -165,8 +165,8 @@ TEST_CASE("so does one that a worker process cannot make",
 TEST_CASE("a batch of another shape or type is refused as one that is sent",
           "[integration][local-source]") {
   const auto [how, expected] =
-      GENERATE(std::pair("short", "input tensor 0 was compiled as Long of shape [12]"),
-               std::pair("floats", "this batch has Float of shape [12]"));
+      GENERATE(std::pair("short", "input tensor 0 was compiled as int64 of shape [12]"),
+               std::pair("floats", "this batch has float32 of shape [12]"));
   const Error error = failure_between_steps(Cluster::local(4), local(0, how));
   CHECK(error.code() == Errc::CompileShape);
   CHECK_THAT(error.what(), ContainsSubstring(expected));

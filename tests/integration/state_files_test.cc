@@ -136,8 +136,8 @@ TEST_CASE("a module that does not fit is told all that differs, and stays as it 
   const std::string told = refusal([&] { t.trainer.copy_to(narrow); }, Errc::UsageFile);
   CHECK_THAT(told,
              ContainsSubstring("the trainer's state") &&
-                 ContainsSubstring("plain.weight: expected Float [3, 4], found Float [4, 4]") &&
-                 ContainsSubstring("norm.running_mean: expected Float [3], found Float [4]"));
+                 ContainsSubstring("plain.weight: expected float32 [3, 4], found float32 [4, 4]") &&
+                 ContainsSubstring("norm.running_mean: expected float32 [3], found float32 [4]"));
   CHECK(same_bits(state_of(narrow), before));
   Net longer;
   longer->register_parameter("more", torch::ones(2));

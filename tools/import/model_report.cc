@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/compiler/import/model_text.h"
+#include "stagecraft/compiler/libtorch/type_text.h"
 #include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/table.h"
@@ -23,11 +23,6 @@ namespace stagecraft::tools {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-/// Returns "float32", PyTorch's name of the type.
-std::string type_text(at::ScalarType dtype) {
-  return c10::getDtypeNames(dtype).first;
-}
 
 std::string_view word_of(ModelMode mode) {
   switch (mode) {

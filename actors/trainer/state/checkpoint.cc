@@ -15,6 +15,7 @@
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/libtorch/type_text.h"
 
 namespace stagecraft {
 namespace {
@@ -54,7 +55,7 @@ void require_plain(const std::string& name, const at::Tensor& tensor) {
   }
 }
 
-std::string type_text(const at::Tensor& tensor) {
+std::string stored_type(const at::Tensor& tensor) {
   return c10::toString(tensor.scalar_type());
 }
 
@@ -81,7 +82,9 @@ std::span<const char> bytes_of_tensor(const at::Tensor& tensor) {
 // ---- comparing ----------------------------------------------------------------------------------
 
 std::string shape_text(std::string_view type, at::IntArrayRef shape) {
-  return fmt::format("{} [{}]", type, fmt::join(shape, ", "));
+  const auto known = type_named(type);
+  return fmt::format(
+      "{} [{}]", known ? type_text(*known) : std::string(type), fmt::join(shape, ", "));
 }
 
 /// Returns "parameter a.weight" for "weight:a.weight".
@@ -103,7 +106,7 @@ CheckpointHeader header_of(const Checkpoint& checkpoint) {
   CheckpointHeader header{checkpoint, {}};
   for (const auto& [name, tensor] : checkpoint.tensors) {
     require_plain(name, tensor);
-    header.tensors.push_back(entry_of(name, type_text(tensor), tensor.sizes().vec()));
+    header.tensors.push_back(entry_of(name, stored_type(tensor), tensor.sizes().vec()));
   }
   return header;
 }
@@ -134,7 +137,7 @@ CheckpointSave::CheckpointSave(const std::string& path, CheckpointHeader header)
 void CheckpointSave::add(const at::Tensor& tensor) {
   const TensorEntry& entry = header_.tensors.at(added_++);
   require_plain(entry.name, tensor);
-  SC_CHECK(tensor.sizes() == at::IntArrayRef(entry.shape) && type_text(tensor) == entry.type,
+  SC_CHECK(tensor.sizes() == at::IntArrayRef(entry.shape) && stored_type(tensor) == entry.type,
            "a checkpoint gets the tensors of its header: " + entry.name);
   thread_.add(in_order(tensor));
 }

@@ -9,6 +9,7 @@
 
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/libtorch/type_text.h"
 
 namespace stagecraft {
 namespace {
@@ -16,8 +17,7 @@ namespace {
 constexpr std::size_t kMostOpenFiles = 64;
 
 std::string rows_text(const ShardArgument& argument) {
-  return fmt::format(
-      "rows of {} [{}]", at::toString(argument.dtype), fmt::join(argument.sizes, ", "));
+  return fmt::format("rows of {} [{}]", type_text(argument.dtype), fmt::join(argument.sizes, ", "));
 }
 
 /// Keeps HS-1.

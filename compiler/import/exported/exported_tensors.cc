@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/compiler/libtorch/type_text.h"
+
 namespace stagecraft::exported {
 namespace {
 
@@ -96,7 +98,7 @@ at::Tensor ExportedTensors::take(const std::string& fqn) {
     archive_.refuse(
         fmt::format("{}, {} of shape [{}] (strides [{}], offset {}), {}: {} has {} bytes",
                     fqn,
-                    at::toString(facts.dtype),
+                    type_text(facts.dtype),
                     fmt::join(facts.sizes, ", "),
                     fmt::join(facts.strides, ", "),
                     facts.storage_offset,
@@ -109,7 +111,7 @@ at::Tensor ExportedTensors::take(const std::string& fqn) {
   if (is_parameter && facts.requires_grad) {
     if (!at::isFloatingType(facts.dtype) && !at::isComplexType(facts.dtype)) {
       archive_.refuse(fmt::format(
-          "{} must not require a gradient, which {} cannot have", fqn, at::toString(facts.dtype)));
+          "{} must not require a gradient, which {} cannot have", fqn, type_text(facts.dtype)));
     }
     tensor.requires_grad_(true);
   }

@@ -101,15 +101,15 @@ TEST_CASE("shards of .npy files that are no samples are refused with the reason"
     write_npy(path("b_arg0.npy"), at::zeros({4, 2}));
     write_npy(path("b_arg1.npy"), at::zeros({4}, at::kLong));
     CHECK_THAT(refused_data(folder),
-               ContainsSubstring("b_arg0.npy: expected rows of Float [3]") &&
-                   ContainsSubstring("found rows of Float [2]"));
+               ContainsSubstring("b_arg0.npy: expected rows of float32 [3]") &&
+                   ContainsSubstring("found rows of float32 [2]"));
   }
   SECTION("HS-1: a shard of another type") {
     write_npy(path("b_arg0.npy"), at::zeros({4, 3}));
     write_npy(path("b_arg1.npy"), at::zeros({4}, at::kInt));
     CHECK_THAT(refused_data(folder),
-               ContainsSubstring("b_arg1.npy: expected rows of Long []") &&
-                   ContainsSubstring("found rows of Int []"));
+               ContainsSubstring("b_arg1.npy: expected rows of int64 []") &&
+                   ContainsSubstring("found rows of int32 []"));
   }
   SECTION("a number without dimensions") {
     write_npy(path("a_arg0.npy"), at::full({}, 1.0));

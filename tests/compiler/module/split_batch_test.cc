@@ -90,7 +90,7 @@ TEST_CASE("a batch of another form than the example is refused", "[compiler][bat
                                    replicated(rows(8)),
                                    BatchTensor(rows(8).unsqueeze(0))}) {
     CHECK_THAT(refusal(split({other}), Errc::CompileShape),
-               ContainsSubstring("was compiled as Float of shape [8, 4]"));
+               ContainsSubstring("was compiled as float32 of shape [8, 4]"));
   }
 }
 

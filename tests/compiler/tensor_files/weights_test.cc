@@ -66,7 +66,7 @@ TEST_CASE("weights are taken over whole or not at all", "[compiler][tensor_files
   for (const char* part : {"f: expected the weights of the model, found 4 tensors that do not fit",
                            "head.weight: differs from embed.weight",
                            "norm: missing",
-                           "count: expected Long [], found Int [2]",
+                           "count: expected int64 [], found int32 [2]",
                            "stranger: the model has none of this name"}) {
     CHECK_THAT(message, ContainsSubstring(part));
   }

@@ -556,11 +556,11 @@ TEST_CASE("the first difference between checkpoint and trainer is named", "[acto
   }
   SECTION("another shape") {
     wanted.tensors[0].shape = {3, 2};
-    CHECK_THAT(message_of(example(), wanted), ContainsSubstring("Float [2, 3]"));
+    CHECK_THAT(message_of(example(), wanted), ContainsSubstring("float32 [2, 3]"));
   }
   SECTION("another type") {
     wanted.tensors[0].type = "Double";
-    CHECK_THAT(message_of(example(), wanted), ContainsSubstring("Double [2, 3]"));
+    CHECK_THAT(message_of(example(), wanted), ContainsSubstring("float64 [2, 3]"));
   }
 }
 
