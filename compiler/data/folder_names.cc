@@ -25,7 +25,9 @@ std::vector<std::string> names_in_folder(const std::string& folder) {
   }
   if (failure) {
     throw Error(Errc::UsageFile,
-                fmt::format("{}: expected a folder of data; {}", folder, failure.message()));
+                failure == std::errc::no_such_file_or_directory
+                    ? fmt::format("{}: expected a folder of data, found none", folder)
+                    : fmt::format("{}: expected a folder of data; {}", folder, failure.message()));
   }
   std::ranges::sort(names);
   return names;

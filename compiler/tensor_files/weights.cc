@@ -43,9 +43,9 @@ std::vector<std::string> names_in(const std::string& folder) {
   if (failure) {
     refuse_weights(
         folder,
-        fmt::format("expected a folder of .npy files, or a file whose name ends in .safetensors; "
-                    "{}",
-                    failure.message()));
+        fmt::format("expected a folder of .npy files, or a file whose name ends in .safetensors{}",
+                    failure == std::errc::no_such_file_or_directory ? ", found none"
+                                                                    : "; " + failure.message()));
   }
   std::ranges::sort(names);
   return names;

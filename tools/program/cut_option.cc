@@ -25,7 +25,9 @@ std::string text_in(const std::string& path) {
   std::string text = is_file ? std::string{std::istreambuf_iterator<char>(in), {}} : "";
   if (!is_file || in.bad()) {
     throw Error(Errc::UsageFile,
-                fmt::format("--cut expects a readable file behind the @, found '{}'", path));
+                fmt::format("--cut expects a readable file behind the @, found {}'{}'",
+                            std::filesystem::exists(path, ignored) ? "" : "no file at ",
+                            path));
   }
   return text;
 }

@@ -20,6 +20,7 @@
 #include "stagecraft/tools/schedule/input/candidates.h"
 #include "stagecraft/tools/schedule/input/cost_options.h"
 #include "stagecraft/tools/schedule/input/input.h"
+#include "stagecraft/tools/schedule/input/named_schedule.h"
 #include "stagecraft/tools/schedule/report/compare_page.h"
 #include "stagecraft/tools/schedule/report/figure_columns.h"
 #include "stagecraft/tools/schedule/report/verdict.h"
@@ -117,6 +118,9 @@ std::vector<Candidate> candidates_of(const CompareOptions& o, Costs costs, Conso
       }
       candidates.push_back(file_candidate(file, word, job));
       continue;
+    }
+    if (word != "all" && builder_named(word) == nullptr) {
+      require_schedule_file(kCompareCommand, "NAMES", word);
     }
     const std::vector<const BuilderInfo*> named = named_builders({word});
     if (job.devices == 0 || job.microbatches == 0) {

@@ -296,7 +296,9 @@ CheckpointReader::CheckpointReader(const std::string& path)
     : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   struct stat found {};
   if (file_.fd < 0 || fstat(file_.fd, &found) != 0) {
-    unreadable(path, std::generic_category().message(errno));
+    unreadable(
+        path,
+        errno == ENOENT ? "expected a file, found none" : std::generic_category().message(errno));
   }
   if (!S_ISREG(found.st_mode)) {
     unreadable(path, "it is no regular file");

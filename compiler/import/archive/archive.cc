@@ -59,7 +59,8 @@ Archive::Archive(const std::string& path) : name_(path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status)) {
-    refuse(error ? error.message() : "there is no such file");
+    refuse(status.type() == std::filesystem::file_type::not_found ? "expected a file, found none"
+                                                                  : error.message());
   }
   if (!std::filesystem::is_regular_file(status)) {
     refuse("expected a file, found a folder or a device");

@@ -58,7 +58,7 @@ TEST_CASE("the names in a folder decide which data it holds", "[compiler][data]"
   CHECK_THAT(refused_data(none),
              ContainsSubstring("step<k>_mb<j>_arg<i>.npy") && ContainsSubstring("found none"));
   CHECK_THAT(refusal([&] { (void)open_data(none.path() + "/none", {}); }, Errc::UsageFile),
-             ContainsSubstring("expected a folder of data"));
+             ContainsSubstring("expected a folder of data, found none"));
 }
 
 TEST_CASE("shards of .npy files that are no samples are refused with the reason",

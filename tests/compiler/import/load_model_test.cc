@@ -36,7 +36,7 @@ TEST_CASE("a file that is no model is refused with its kind", "[compiler][import
   const auto refused_file = [](const std::string& path) {
     return refusal([&] { (void)load_model(path); }, Errc::UsageFile);
   };
-  CHECK_THAT(refused_file("/nowhere/model.pt2"), ContainsSubstring("No such file"));
+  CHECK_THAT(refused_file("/nowhere/model.pt2"), ContainsSubstring("expected a file, found none"));
   CHECK_THAT(refused_file("/"), ContainsSubstring("expected a file, found a folder"));
   const TemporaryFolder folder;
   CHECK_THAT(refused_file(folder.write("text.pt2", "not a model at all")),

@@ -42,10 +42,10 @@ TEST_CASE("a file of a cut that cannot be used is named, with its line",
     return refusal([&] { (void)cut_option(words); }, Errc::UsageFile);
   };
   CHECK(message("@/none/a.cut") ==
-        "--cut expects a readable file behind the @, found '/none/a.cut'");
-  CHECK_THAT(message("@"), ContainsSubstring("found ''"));
+        "--cut expects a readable file behind the @, found no file at '/none/a.cut'");
+  CHECK_THAT(message("@"), ContainsSubstring("found no file at ''"));
   CHECK_THAT(refusal([] { (void)microbatch_size_of_cut("@/none/a.cut"); }, Errc::UsageFile),
-             ContainsSubstring("found '/none/a.cut'"));
+             ContainsSubstring("found no file at '/none/a.cut'"));
   const tests::TemporaryFolder folder;
   CHECK_THAT(message("@" + folder.write("empty.cut", "# nothing\n")),
              ContainsSubstring("empty.cut") && ContainsSubstring("a line for each stage"));

@@ -157,6 +157,8 @@ TEST_CASE("compare says what is wrong with its words", "[tools][schedule][bad-in
   refused(" 1f1b", {"--devices P", "'1f1b'"});
   refused(" 1f1b --devices 4", {"--microbatches M"});
   refused(" 1f1 --devices 4 --microbatches 8", {"'1f1'", "did you mean 1f1b?"});
+  refused(" gpipe none.txt --devices 4 --microbatches 8",
+          {"NAMES expects a readable schedule file or one of gpipe,", "found 'none.txt'"});
   refused(" 1f1b --devices 4 --microbatches 8 --json --csv", {"one of --json, --csv and --html"});
   refused(" 1f1b --devices 0 --microbatches 8", {"--devices", "'0'"});
   refused(" 1f1b --devices 4 --microbatches 8 --costs /none", {"--costs", "/none"});

@@ -500,6 +500,12 @@ TEST_CASE("weights and buffers of a checkpoint are read under the module's names
 
 TEST_CASE("a file that is not there cannot be read", "[actors][checkpoint]") {
   CHECK(thrown_by([] { (void)read_checkpoint("/no/such/file.ckpt"); }) == Errc::UsageFile);
+  try {
+    (void)read_checkpoint("/no/such/file.ckpt");
+  } catch (const Error& error) {
+    CHECK(error.message() ==
+          "the checkpoint '/no/such/file.ckpt' cannot be read: expected a file, found none");
+  }
 }
 
 TEST_CASE("a checkpoint cut short anywhere is refused (CK-2)", "[actors][checkpoint]") {

@@ -34,7 +34,7 @@ TEST_CASE("an archive has its records by name", "[compiler][import][archive]") {
 
 TEST_CASE("a file is an archive or is refused", "[compiler][import][archive]") {
   CHECK_THAT(refusal([] { const Archive none("/nowhere/model.pt2"); }, Errc::UsageFile),
-             ContainsSubstring("No such file"));
+             ContainsSubstring("/nowhere/model.pt2: expected a file, found none"));
   CHECK_THAT(refusal([] { const Archive folder("/"); }, Errc::UsageFile),
              ContainsSubstring("expected a file, found a folder"));
   for (const std::string_view bytes : {"", "P", "not a model at all"}) {
