@@ -11,6 +11,7 @@
 #include "stagecraft/scheduler/strategy/piper_strategy.h"
 #include "stagecraft/scheduler/strategy/strategy_text.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/common/word_choice.h"
 #include "stagecraft/tools/dag/dag_input.h"
@@ -63,6 +64,7 @@ ExitCode convert_strategy(const std::vector<std::string>& words, Console& consol
     write_output("", *help, console);
     return ExitCode::Good;
   }
+  check_all_apart(files_read(options.file, options.read), {{"--output", options.output}});
   const Strategy strategy = strategy_to_write(read_dag_input(options, console));
   write_output(
       options.output, to == StrategyForm::Text ? to_string(strategy) : to_piper(strategy), console);

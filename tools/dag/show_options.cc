@@ -10,6 +10,7 @@
 
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/number.h"
 
 namespace stagecraft::tools {
@@ -69,6 +70,9 @@ void complete_dag_show_options(const CLI::App& app, DagShowOptions& o, Console& 
       }
     }
   }
+  std::vector<NamedFile> inputs = files_read(o.file, o.read);
+  inputs.emplace_back("--costs", o.given.file);
+  check_all_apart(std::move(inputs), {files.begin(), files.end()});
 }
 
 }  // namespace stagecraft::tools

@@ -16,6 +16,7 @@
 #include "stagecraft/scheduler/planners/registry.h"
 #include "stagecraft/scheduler/planners/what_if.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/plan/operator_constraints.h"
 #include "stagecraft/tools/schedule/input/cost_options.h"
@@ -89,6 +90,21 @@ std::vector<EventOrder> orders_of(const std::string& path, Console& console) {
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("--barriers {}: {}", source_name(path), error.message()));
   }
+}
+
+/// Errors: UsageFile if an output would overwrite an input or another output.
+void check_files(const PlanOptions& options) {
+  std::vector<NamedFile> inputs{{"COSTS", options.costs}};
+  if (options.schedule && builder_named(*options.schedule) == nullptr) {
+    inputs.emplace_back("--schedule", *options.schedule);
+  }
+  if (options.barriers && options.barriers != "phases") {
+    inputs.emplace_back("--barriers", *options.barriers);
+  }
+  check_all_apart(std::move(inputs),
+                  {{"--schedule-out", options.schedule_out.value_or("")},
+                   {"--cut-out", options.cut_out.value_or("")},
+                   {"--html", options.html.value_or("")}});
 }
 
 std::string planner_names() {
@@ -182,6 +198,7 @@ void add_plan_options(CLI::App& app, PlanOptions& options) {
 }
 
 PlanRequest plan_request(const PlanOptions& options, Console& console) {
+  check_files(options);
   PlanRequest request;
   request.costs = read_costs(options.costs, console, "COSTS");
   request.devices = options.devices;

@@ -13,6 +13,7 @@
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/common/table.h"
@@ -226,6 +227,13 @@ ExitCode compare_schedules(const Words& words, Console& console) {
       1) {
     wrong_usage(kCompareCommand, "expected at most one of --json, --csv and --html, found several");
   }
+  std::vector<NamedFile> inputs{{"--costs", options.costs.file}};
+  for (const std::string& word : options.words) {
+    if (is_file(word)) {
+      inputs.emplace_back("NAMES", word);
+    }
+  }
+  check_all_apart(std::move(inputs), {{"--html", options.html}});
   const std::vector<Candidate> candidates =
       candidates_of(options, costs_of(app, options.costs, console), console);
   const bool bytes = std::ranges::any_of(

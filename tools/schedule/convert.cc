@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/input/format.h"
@@ -33,6 +34,7 @@ ExitCode convert_schedule(const Words& words, Console& console) {
     return ExitCode::Good;
   }
   const ScheduleFormat& format = format_of(app.get_name(), "--to", to);
+  check_all_apart(files_read(path, read), {{"--output", output}});
   const ScheduleFile file = read_schedule(path, read, console);
   write_output(output, write_schedule(file.schedule, file.graph, format), console);
   return ExitCode::Good;

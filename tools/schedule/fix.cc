@@ -8,6 +8,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/rules/validate.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/input/format.h"
@@ -70,6 +71,7 @@ ExitCode fix_schedule(const Words& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
+  check_all_apart(files_read(path, read), {{"--output", output}});
   const ScheduleFile file = read_schedule(path, read, console);
   const Repaired repaired = repair_steps(file);
   for (const std::string& step : repaired.steps) {

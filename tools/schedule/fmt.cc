@@ -9,6 +9,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/formats/registry.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/input/format.h"
@@ -100,6 +101,7 @@ ExitCode format_schedule(const Words& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
+  check_all_apart(files_read("", read), {{"--output", output}});  // may replace FILE
   read.strict = true;  // an array must not become a list here
   const ScheduleFile file = read_schedule(path, read, console);
   write_output(output, canonical(file), console);

@@ -8,6 +8,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
@@ -108,6 +109,9 @@ ExitCode make_schedule(const Words& words, Console& console) {
     return ExitCode::Good;
   }
   const ScheduleFormat& format = format_of(kMakeCommand, "--format", options.format);
+  check_all_apart({{"--costs", options.costs},
+                   {"--graph", options.graph.starts_with('@') ? options.graph.substr(1) : ""}},
+                  {{"--output", options.output}});
   const BuildRequest request = request_of(options, app, console);
   const Schedule schedule = build(options, request);
   if (request.costs) {

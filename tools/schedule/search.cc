@@ -12,6 +12,7 @@
 #include "stagecraft/scheduler/search/schedule_search.h"
 #include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/common/output.h"
@@ -169,6 +170,7 @@ ExitCode search_schedules(const Words& words, Console& console) {
     write_output("", *help, console);
     return ExitCode::Good;
   }
+  check_all_apart({{"--costs", options.costs.file}}, {{"--output", options.output}});
   options.request.placement = placement_of(options.placement);
   options.request.costs = costs_of(app, options.costs, console);
   const SearchResult result = searched(options, console);

@@ -14,6 +14,7 @@
 #include "stagecraft/scheduler/simulate/to_array.h"
 #include "stagecraft/tools/common/color_option.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/commands.h"
 #include "stagecraft/tools/schedule/input/cost_options.h"
@@ -118,7 +119,9 @@ ExitCode show_schedule(const Words& words, Console& console) {
       "several schedules draws them one above the other on one axis; their times are those of "
       "compare.\n"
       "Example: stagecraft schedule show 1f1b.txt zb-v.txt --pdf both.pdf --color-by kind");
-  app.add_option("FILES", paths, "schedule files; - is standard input")->required()->type_name("");
+  app.add_option("FILES", paths, "schedule files, with --html only one; - is standard input")
+      ->required()
+      ->type_name("");
   add_read_options(app, read);
   add_cost_options(app, cost_options);
   add_picture_outputs(app, outputs, "size of the schedule; of several: none");
@@ -129,11 +132,19 @@ ExitCode show_schedule(const Words& words, Console& console) {
     return ExitCode::Good;
   }
   if (paths.size() > 1 && !outputs.html.empty()) {
-    wrong_usage(app.get_name(),
-                fmt::format("--html expects one schedule, found {}; --svg FILE draws several",
-                            paths.size()));
+    wrong_usage(
+        app.get_name(),
+        fmt::format("--html expects one schedule, found {}; --svg, --pdf, --png and --tikz draw "
+                    "several",
+                    paths.size()));
   }
   PictureOptions picture = picture_options(app, outputs);
+  std::vector<NamedFile> inputs = files_read("", read);
+  inputs.emplace_back("--costs", cost_options.file);
+  for (const std::string& path : paths) {
+    inputs.emplace_back("FILES", path);
+  }
+  check_all_apart(inputs, outputs.files());
   std::vector<Drawing> drawings;
   const std::vector<std::string> names = names_of(paths);
   for (std::size_t i = 0; i < paths.size(); ++i) {

@@ -14,6 +14,7 @@
 
 #include "stagecraft/tools/common/command_json.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/common/table.h"
 #include "stagecraft/tools/schedule/commands.h"
@@ -248,6 +249,7 @@ ExitCode sweep_schedules(const Words& words, Console& console) {
         fmt::format("--svg - and {} both print to standard output; leave one of the two out",
                     options.json ? "--json" : "--csv"));
   }
+  check_all_apart({{"--costs", options.costs.file}}, {{"--svg", options.svg}});
   const std::vector<Point> points = points_of(options, costs_of(app, options.costs, console));
   const bool any =
       std::ranges::any_of(points, [](const Point& p) { return p.candidate.figures.has_value(); });

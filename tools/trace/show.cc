@@ -8,6 +8,7 @@
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/measured/measured_timeline.h"
 #include "stagecraft/tools/common/command_line.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/schedule/input/cost_options.h"
 #include "stagecraft/tools/schedule/picture/picture_outputs.h"
@@ -55,6 +56,7 @@ ExitCode show_trace(const std::vector<std::string>& words, Console& console) {
   if (!outputs.any()) {
     wrong_usage(app.get_name(), "expected a file for the picture, found none; add --svg FILE");
   }
+  check_all_apart({{"TRACE", path}}, outputs.files());
   if (app.count("--title") == 0) {
     picture.title = path;
   }

@@ -1,5 +1,7 @@
 /// Tests `stagecraft schedule diff`: schedules that are equal, and the files that it needs.
 
+#include <nlohmann/json.hpp>
+
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/schedule/schedule_run.h"
 
@@ -28,6 +30,14 @@ TEST_CASE("equal schedules are equal, whatever their form and columns", "[tools]
     CHECK(result.exit_code == 0);
     CHECK_THAT(result.out, ContainsSubstring("only columns differ"));
   }
+}
+
+TEST_CASE("JSON names the files as they were given", "[tools][schedule][diff][json]") {
+  const TemporaryFolder folder;
+  const std::string a = folder.write("it's.txt", kDiffed);
+  const auto answer = nlohmann::json::parse(run_schedule({"diff", a, "-", "--json"}, kDiffed).out);
+  CHECK(answer.at("a").at("file") == a);
+  CHECK(answer.at("b").at("file") == "-");
 }
 
 TEST_CASE("diff needs two readable files", "[tools][schedule][diff][bad-input]") {

@@ -72,16 +72,19 @@ TEST_CASE("options of pictures say what they expect", "[tools][schedule][show]")
                   2,
                   {"--width expects 240 to 16000 pixels", "such as 8.4cm or 3.25in"});
   }
-  check_message(shown({"--no-legend"}), 2, {"--no-legend applies to pictures; add --svg FILE"});
+  check_message(shown({"--no-legend"}),
+                2,
+                {"--no-legend applies to pictures; add --svg, --pdf, --png or --tikz FILE"});
   check_message(shown({"--svg", "-", "--width", "wide"}), 2, {"--width", "wide"});
   check_message(shown({"--svg", "-", "--color-by", "taste"}),
                 2,
                 {"--color-by expects stage, kind, chunk or microbatch, found 'taste'"});
-  check_message(shown({"--width", "605"}), 2, {"--width applies to pictures; add --svg FILE"});
+  check_message(shown({"--width", "605"}), 2, {"--width applies to pictures; add --svg, --pdf"});
   for (const char* option : {"--no-legend", "--no-idle", "--no-labels"}) {
-    check_message(shown({"--html", "-", option}),
-                  2,
-                  {std::string(option) + " applies to pictures; add --svg FILE"});
+    check_message(
+        shown({"--html", "-", option}),
+        2,
+        {std::string(option) + " applies to pictures; add --svg, --pdf, --png or --tikz FILE"});
   }
   check_message(
       shown({"--html", "-", "--color-by", "kind"}), 2, {"--color-by applies to pictures"});
@@ -191,9 +194,10 @@ TEST_CASE("show draws several schedules one above the other", "[tools][schedule]
   const TemporaryFolder other;
   const std::string same = other.write("plain.txt", kShownSchedule);
   CHECK_THAT(run_schedule({"show", plain, same}).out, StartsWith(plain + "\n"));
-  check_message(run_schedule({"show", plain, wave, "--html", "-"}),
-                2,
-                {"--html expects one schedule, found 2"});
+  check_message(
+      run_schedule({"show", plain, wave, "--html", "-"}),
+      2,
+      {"--html expects one schedule, found 2; --svg, --pdf, --png and --tikz draw several"});
   const std::string wrong = folder.write("wrong.txt", kShownArray);
   CHECK(run_schedule({"show", plain, wrong, "--svg", "-"}).exit_code == 1);
 }

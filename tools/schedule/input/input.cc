@@ -149,6 +149,14 @@ void add_read_options(CLI::App& app, ReadOptions& options) {
       "--strict", options.strict, fmt::format("treat the columns of {} files as times", untimed()));
 }
 
+std::vector<NamedFile> files_read(const std::string& path, const ReadOptions& options) {
+  std::vector<NamedFile> files{{"FILE", path}};
+  if (options.graph.starts_with('@')) {
+    files.emplace_back("--graph", options.graph.substr(1));
+  }
+  return files;
+}
+
 std::string source_name(const std::string& path) {
   return path == "-" ? "standard input" : fmt::format("'{}'", path);
 }
@@ -208,6 +216,12 @@ ScheduleFile schedule_in(std::string text,
                             "e.g. \"0F0 0B0\"",
                             name));
   }
+  if (const std::size_t nul = text.find('\0'); nul != std::string::npos) {
+    throw Error(
+        Errc::ScheduleParse,
+        fmt::format(
+            "{} is not a text file: its byte {} is 0; name a file of a schedule", name, nul));
+  }
   if (options.from.empty() && looks_like_strategy(text)) {
     throw Error(
         Errc::ScheduleParse,
@@ -229,7 +243,8 @@ ScheduleFile schedule_in(std::string text,
         read.schedule.form() == Schedule::Form::Array) {
       read_by_order(read.schedule, graph, name, console);
     }
-    return {name,
+    return {path,
+            name,
             std::move(text),
             &format,
             std::move(read.schedule),

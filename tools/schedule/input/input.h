@@ -10,6 +10,7 @@
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/scheduler/model/stage_graph.h"
 #include "stagecraft/tools/common/console.h"
+#include "stagecraft/tools/common/files_apart.h"
 
 namespace CLI {
 class App;
@@ -27,7 +28,12 @@ struct ReadOptions {
   bool strict = false;
 };
 
+/// Returns the files that a command with these options reads, for check_all_apart().
+[[nodiscard]] std::vector<NamedFile> files_read(const std::string& path,
+                                                const ReadOptions& options);
+
 struct ScheduleFile {
+  std::string path;              ///< as given: "-" is standard input
   std::string name;              ///< for messages
   std::string text;              ///< as read
   const ScheduleFormat* format;  ///< of the registry

@@ -21,16 +21,6 @@ namespace {
 constexpr double kPixelsPerInch = 96;
 constexpr double kPixelsPerCm = kPixelsPerInch / 2.54;
 
-using NamedFiles = std::vector<std::pair<const char*, const std::string*>>;
-
-NamedFiles files_of(const PictureOutputs& outputs) {
-  return {{"--svg", &outputs.svg},
-          {"--tikz", &outputs.tikz},
-          {"--pdf", &outputs.pdf},
-          {"--png", &outputs.png},
-          {"--html", &outputs.html}};
-}
-
 /// Returns the pixels of "605", "8.4cm" or "3.25in"; nothing for other text.
 std::optional<double> pixels_of(std::string_view text) {
   const auto number = leading_number(text);
@@ -58,15 +48,15 @@ double width_of(const std::string& command, const std::string& text) {
   return *width;
 }
 
-void refuse_one_file_twice(const std::string& command, const NamedFiles& files) {
+void refuse_one_file_twice(const std::string& command, const std::vector<NamedFile>& files) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      if (!files[i].second->empty() && *files[i].second == *files[j].second) {
+      if (!files[i].second.empty() && files[i].second == files[j].second) {
         wrong_usage(command,
                     fmt::format("{} and {} expect two files, found '{}' twice",
                                 files[j].first,
                                 files[i].first,
-                                *files[i].second));
+                                files[i].second));
       }
     }
   }
@@ -80,6 +70,10 @@ bool PictureOutputs::any() const {
 
 bool PictureOutputs::any_picture() const {
   return !(svg.empty() && tikz.empty() && pdf.empty() && png.empty());
+}
+
+std::vector<NamedFile> PictureOutputs::files() const {
+  return {{"--svg", svg}, {"--tikz", tikz}, {"--pdf", pdf}, {"--png", png}, {"--html", html}};
 }
 
 void add_picture_outputs(CLI::App& app, PictureOutputs& outputs, const std::string& usual_title) {
@@ -110,13 +104,15 @@ void add_picture_outputs(CLI::App& app, PictureOutputs& outputs, const std::stri
 }
 
 PictureOptions picture_options(const CLI::App& app, const PictureOutputs& outputs) {
-  refuse_one_file_twice(app.get_name(), files_of(outputs));
+  refuse_one_file_twice(app.get_name(), outputs.files());
   for (const char* option :
        {"--title", "--color-by", "--width", "--no-legend", "--no-idle", "--no-labels"}) {
     const bool has_effect =
         option == std::string_view("--title") ? outputs.any() : outputs.any_picture();
     if (app.count(option) > 0 && !has_effect) {
-      wrong_usage(app.get_name(), fmt::format("{} applies to pictures; add --svg FILE", option));
+      wrong_usage(
+          app.get_name(),
+          fmt::format("{} applies to pictures; add --svg, --pdf, --png or --tikz FILE", option));
     }
   }
   PictureOptions options{.title = outputs.title,

@@ -10,6 +10,7 @@
 #include "stagecraft/scheduler/render/panel.h"
 #include "stagecraft/scheduler/render/picture_options.h"
 #include "stagecraft/tools/common/console.h"
+#include "stagecraft/tools/common/files_apart.h"
 
 namespace CLI {
 class App;
@@ -33,6 +34,8 @@ struct PictureOutputs {
   /// Returns whether a picture or a page is requested.
   [[nodiscard]] bool any() const;
   [[nodiscard]] bool any_picture() const;
+  /// Returns the options and their files; empty names for those not given.
+  [[nodiscard]] std::vector<NamedFile> files() const;
 };
 
 /// Adds --svg, --tikz, --pdf, --png and the options of their look. `outputs` must outlive the

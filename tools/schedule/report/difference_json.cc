@@ -20,7 +20,7 @@ Json side_json(const DifferentSide& side, bool bytes) {
     peak_bytes.push_back(number_json(side.timeline->rows[r].peak_bytes));
   }
   const auto figure = [&](Json value) { return simulated ? std::move(value) : Json(nullptr); };
-  Json json{{"file", side.file.name},
+  Json json{{"file", side.file.path},
             {"devices", side.file.schedule.rows().size()},
             {"stages", side.file.graph.size()},
             {"replicas", side.file.graph.replicas()},

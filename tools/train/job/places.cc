@@ -1,8 +1,5 @@
 #include "stagecraft/tools/train/job/places.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -14,6 +11,7 @@
 #include "stagecraft/base/files/output_place.h"
 #include "stagecraft/base/files/whole_file.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
+#include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/trace/trace_file.h"
 #include "stagecraft/tools/train/catalog/models.h"
 
@@ -22,11 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// An option and its file.
-using Named = std::pair<std::string, std::string>;
-
 template <class Try>
-void check_place(const Named& output, Try&& attempt) {
+void check_place(const NamedFile& output, Try&& attempt) {
   const auto& [option, path] = output;
   if (path == "-") {
     throw Error(Errc::UsageFile,
@@ -36,52 +31,6 @@ void check_place(const Named& output, Try&& attempt) {
     attempt(path);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", option, error.message()));
-  }
-}
-
-/// Returns where a write to `path` ends: follows links, also to a file that does not exist yet.
-fs::path end_of_links(const std::string& path) {
-  std::error_code ignored;
-  try {
-    return fs::weakly_canonical(fs::absolute(output_place(path).path), ignored);
-  } catch (const Error&) {  // not writable, so at most a file to read
-    return fs::weakly_canonical(fs::absolute(path), ignored);
-  }
-}
-
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return fs::equivalent(a, b, ignored) || end_of_links(a) == end_of_links(b);
-}
-
-/// Returns whether standard output goes to the file at `path`.
-bool is_standard_output(const std::string& path) {
-  struct stat out {};
-  struct stat file {};
-  return fstat(STDOUT_FILENO, &out) == 0 && S_ISREG(out.st_mode) &&
-         stat(path.c_str(), &file) == 0 && out.st_dev == file.st_dev && out.st_ino == file.st_ino;
-}
-
-/// Checks that `output` overwrites none of `others`, which are read or kept, and not standard
-/// output.
-void check_apart(const Named& output, const std::vector<Named>& others) {
-  if (output_place(output.second).is_stream()) {
-    return;
-  }
-  if (is_standard_output(output.second)) {
-    throw Error(Errc::UsageFile,
-                fmt::format("{} names '{}', to which standard output goes; name another",
-                            output.first,
-                            output.second));
-  }
-  for (const auto& [option, path] : others) {
-    if (same_file(output.second, path)) {
-      throw Error(Errc::UsageFile,
-                  fmt::format("{} and {} name one file, '{}', which would be lost; name another",
-                              output.first,
-                              option,
-                              path));
-    }
   }
 }
 
@@ -120,9 +69,9 @@ template <class Try>
 void check_output(const char* option,
                   const std::optional<std::string>& path,
                   Try&& attempt,
-                  std::vector<Named>& others) {
+                  std::vector<NamedFile>& others) {
   if (path) {
-    const Named output{option, *path};
+    const NamedFile output{option, *path};
     check_place(output, attempt);
     check_apart(output, others);
     others.push_back(output);
@@ -130,8 +79,8 @@ void check_output(const char* option,
 }
 
 /// Returns the files that the run reads; without checkpoint and weights, which outputs may replace.
-std::vector<Named> inputs_of(const TrainOptions& options) {
-  std::vector<Named> inputs;
+std::vector<NamedFile> inputs_of(const TrainOptions& options) {
+  std::vector<NamedFile> inputs;
   const auto add = [&](const char* option, const std::optional<std::string>& path) {
     if (path) {
       inputs.emplace_back(option, *path);
@@ -159,7 +108,7 @@ std::vector<Named> inputs_of(const TrainOptions& options) {
 
 void check_places(const TrainOptions& options, const RunStart& start) {
   const KeepingOptions& keeping = options.keeping;
-  std::vector<Named> others = inputs_of(options);
+  std::vector<NamedFile> others = inputs_of(options);
   // --save may name the file of --load, and --save-weights that of --load-weights: both were read
   // before.
   check_output("--save", keeping.save, &try_file, others);
@@ -172,7 +121,7 @@ void check_places(const TrainOptions& options, const RunStart& start) {
     }
   }
   if (start.weights) {
-    const Named weights{"--load-weights", *start.weights};
+    const NamedFile weights{"--load-weights", *start.weights};
     if (keeping.save) {
       check_apart({"--save", *keeping.save}, {weights});
     }

@@ -171,8 +171,10 @@ TEST_CASE("what cannot be read is exit status 2, with line, column and cell",
   refused("", {"found nothing"});
   refused(" \n\t\n", {"found nothing"});
   refused("# only a comment\n", {"row"});
-  refused(std::string("\x7f\x45\x4c\x46\0\1\2\xff", 8), {"line 1, column 1"});
-  refused(std::string(100, '\0'), {"line 1"});
+  refused(std::string("\x7f\x45\x4c\x46\0\1\2\xff", 8), {"is not a text file: its byte 4 is 0"});
+  refused(std::string(100, '\0'), {"is not a text file"});
+  refused("\x89PNG\r\n\x1a\n" + std::string(3, '\0') + "\rIHDR",
+          {"is not a text file: its byte 8"});
   check_message(run_schedule({"check", "/none/x.txt"}), 2, {"no file at '/none/x.txt'"});
   check_message(run_schedule({"check", folder.path()}), 2, {"a directory at"});
   check_message(run_schedule({"check"}), 2, {"expected FILE"});
