@@ -322,11 +322,10 @@ PlanProposal Judge::propose(const Candidate& candidate) {
       validate(schedule, made.graph, {.microbatches = made.microbatches / layout.units()});
   if (!wrong.empty()) {
     throw Error(Errc::ScheduleInvalid,
-                fmt::format("planner {} proposes {} which breaks {}: {}",
+                fmt::format("planner {} proposes {} which breaks {}",
                             candidate.planner,
                             candidate.schedule_name,
-                            wrong.front().rule,
-                            wrong.front().message));
+                            to_string(wrong.front())));
   }
   require_equal_ties(made.graph, layout);
   const Placement placement = Placement::of(schedule, made.graph.size());

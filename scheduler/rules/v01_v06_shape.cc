@@ -86,8 +86,7 @@ void check_task(const RuleInput& in, const Entry& entry, const Task& task, Viola
   if (!known_kind(task.kind)) {
     Violation v = at("V06", entry, task);
     v.cause = std::to_string(static_cast<int>(task.kind));
-    v.message = fmt::format(
-        "{}: {} is none of F, B, I, W, U; replace it", where(in, entry), kind_text(task.kind));
+    v.message = fmt::format("{} is none of F, B, I, W, U; replace it", kind_text(task.kind));
     out.push_back(std::move(v));
     return;
   }
@@ -96,8 +95,7 @@ void check_task(const RuleInput& in, const Entry& entry, const Task& task, Viola
     Violation v = at("V04", entry, task);
     v.cause = "stages of tasks";
     v.message = fmt::format(
-        "{}: {} names stage {}, but stages go from 0 to {}; correct the stage or the stage graph",
-        where(in, entry),
+        "{} names stage {}, but stages go from 0 to {}; correct the stage or the stage graph",
         to_string(task),
         task.stage.value,
         in.graph.size() - 1);
@@ -110,8 +108,7 @@ void check_task(const RuleInput& in, const Entry& entry, const Task& task, Viola
     Violation v = at("V05", entry, task);
     v.cause = "microbatches of tasks";
     v.message = fmt::format(
-        "{}: {} names microbatch {}, but {} {} (0 to {}); correct it or declare more microbatches",
-        where(in, entry),
+        "{} names microbatch {}, but {} {} (0 to {}); correct it or declare more microbatches",
         to_string(task),
         task.microbatch.value,
         size > 1                  ? fmt::format("a stage of microbatches of size {} has", size)
@@ -136,8 +133,7 @@ void check_entries(const RuleInput& in, Violations& out) {
     if (entry.cell->is_group() && tasks.size() < 2) {
       Violation v = at("V03", entry, tasks.front());
       v.cause = "groups of one";
-      v.message = fmt::format("{}: the group '{}' has one task; a group joins two or more tasks",
-                              where(in, entry),
+      v.message = fmt::format("the group '{}' has one task; a group joins two or more tasks",
                               to_string(*entry.cell));
       out.push_back(std::move(v));
     }
@@ -145,8 +141,7 @@ void check_entries(const RuleInput& in, Violations& out) {
       if (task.kind == CellKind::Idle) {
         Violation v = at("V03", entry, task);
         v.cause = "tasks without a kind";
-        v.message = fmt::format("{}: '{}' holds a task without a kind; write idle for a bubble",
-                                where(in, entry),
+        v.message = fmt::format("'{}' holds a task without a kind; write idle for a bubble",
                                 to_string(*entry.cell));
         out.push_back(std::move(v));
       } else {

@@ -72,16 +72,19 @@ void report_missing(const RuleInput& in,
     rows.insert(in.placement.row(StageId(s)).value_or(Violation::kNowhere));
   }
   const bool one = stages.size() == 1;
+  const bool one_cell = one && lacking.microbatches.size() == 1 &&
+                        lacking.microbatches.front().first == lacking.microbatches.front().last;
   Violation v;
   v.rule = rule;
   v.row = rows.size() == 1 ? *rows.begin() : Violation::kNowhere;
   v.stages = ranges_of(stages);
   v.microbatches = lacking.microbatches;
   v.missing = fmt::format("{} of {}", what, counted("microbatch", lacking.microbatches));
-  v.message = fmt::format("{} {} the {}; add a cell for each to {}",
+  v.message = fmt::format("{} {} the {}; add a cell for {} to {}",
                           counted("stage", v.stages),
                           one ? "lacks" : "lack",
                           v.missing,
+                          one_cell ? "it" : "each",
                           !lacking.placed   ? one ? "a new row" : "new rows, one for each stage"
                           : rows.size() > 1 ? "the row of each stage"
                                             : fmt::format("row {}", v.row));

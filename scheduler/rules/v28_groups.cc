@@ -111,18 +111,13 @@ std::string path_text(const Path& path) {
   return text;
 }
 
-void check_pair(const RuleInput& in,
-                const Entry& entry,
-                const Task& a,
-                const Task& b,
-                PathFinder& finder,
-                Violations& out) {
+void check_pair(
+    const Entry& entry, const Task& a, const Task& b, PathFinder& finder, Violations& out) {
   if (a == b) {
     Violation v = at("V28", entry, a);
     v.missing = to_string(b);
     v.cause = "twice";
-    v.message = fmt::format("{}: the group {} holds {} twice; its tasks must be different",
-                            where(in, entry),
+    v.message = fmt::format("the group {} holds {} twice; its tasks must be different",
                             to_string(*entry.cell),
                             to_string(a));
     out.push_back(std::move(v));
@@ -141,9 +136,8 @@ void check_pair(const RuleInput& in,
                           path.front().stage.value,
                           letter(path.front().kind));
     v.message = fmt::format(
-        "{}: the tasks of {} must not wait for each other, but {} waits for {} ({}); give them "
+        "the tasks of {} must not wait for each other, but {} waits for {} ({}); give them "
         "cells of their own",
-        where(in, entry),
         to_string(*entry.cell),
         to_string(path.back()),
         to_string(path.front()),
@@ -163,8 +157,7 @@ void check_groups(const RuleInput& in, Violations& out) {
       v.cause = "too many tasks";
       v.missing = fmt::format("{} tasks too many", members.size() - kMostMembers);
       v.message =
-          fmt::format("{}: the group has {} tasks, but at most {} can be issued together; split it",
-                      where(in, entry),
+          fmt::format("the group has {} tasks, but at most {} can be issued together; split it",
                       members.size(),
                       kMostMembers);
       out.push_back(std::move(v));
@@ -173,7 +166,7 @@ void check_groups(const RuleInput& in, Violations& out) {
     for (std::size_t i = 0; i + 1 < members.size(); ++i) {
       for (std::size_t j = i + 1; j < members.size(); ++j) {
         if (in.tasks.in_range(members[i]) && in.tasks.in_range(members[j])) {
-          check_pair(in, entry, members[i], members[j], finder, out);
+          check_pair(entry, members[i], members[j], finder, out);
         }
       }
     }

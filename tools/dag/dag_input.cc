@@ -66,10 +66,9 @@ DagInput read_dag_input(const DagShowOptions& options, Console& console) {
 Strategy strategy_of_file(const ScheduleFile& file) {
   if (const auto wrong = validate(file.schedule, file.graph); !wrong.empty()) {
     throw Error(Errc::ScheduleInvalid,
-                fmt::format("{} breaks {}: {}; stagecraft schedule check lists all violations",
+                fmt::format("{} breaks {}; stagecraft schedule check lists all violations",
                             file.name,
-                            wrong.front().rule,
-                            wrong.front().message));
+                            to_string(wrong.front())));
   }
   return strategy_of(file.schedule, Layout::of(file.schedule));
 }

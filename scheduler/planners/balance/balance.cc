@@ -133,7 +133,7 @@ class SizeSearch {
                   fmt::format("the given schedule cannot run {} microbatches of stages that are "
                               "cut in the order of the forward: {}",
                               microbatches_,
-                              wrong.front().message));
+                              to_string(wrong.front())));
     }
     return *request_.schedule;
   }

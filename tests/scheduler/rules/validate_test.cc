@@ -15,6 +15,8 @@ namespace {
 
 using namespace cells;
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 using test::codes;
 using test::Rules;
 
@@ -103,6 +105,10 @@ TEST_CASE("a microbatch that does not exist breaks V05 and leaves its place empt
   const auto found = check("0F0 0F1 . 0B0 . 0B1\n. 1F0 1B0 1F1 1B2 .", kTwo);
   CHECK(codes(found) == Rules{"V05", "V10", "V22"});
   CHECK(to_string(*only(found, "V22").task) == "0B1");
+  CHECK(to_string(only(found, "V05")) ==
+        "V05 row 1 column 4 (1B2): 1B2 names microbatch 2, but there are 2 (0 to 1); correct it or "
+        "declare more microbatches");
+  CHECK_THAT(only(found, "V10").message, EndsWith("microbatch 1; add a cell for it to row 1"));
   CHECK(codes("0F0 0F1 . 0B0 . 0B1\n. 1F0 1B0 1F1 1B2 .") == Rules{"V05", "V10", "V22"});
 }
 
@@ -369,7 +375,8 @@ TEST_CASE("members of a group must not wait for each other", "[scheduler][valida
   CHECK(codes(found).empty());
   const auto path = check(". 0F0|1F0 . 1B0 0B0");
   CHECK(codes(path) == Rules{"V20", "V28"});
-  CHECK_THAT(only(path, "V28").message, ContainsSubstring("0F0 -> 1F0"));
+  CHECK_THAT(only(path, "V28").message,
+             StartsWith("the tasks of 0F0|1F0 must not") && ContainsSubstring("0F0 -> 1F0"));
   CHECK(codes("@form list\n0F0|2F0 2B0 0B0\n1F0 1B0") == Rules{"V28", "V29"});
   CHECK(codes("@form list\n0F0|0F0 0B0") == Rules{"V28"});
   CHECK(codes("@form list\n0F0 0B0|0U") == Rules{"V24", "V25", "V28"});

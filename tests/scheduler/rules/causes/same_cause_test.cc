@@ -95,7 +95,7 @@ TEST_CASE("stages that lack different microbatches, or a row, are told apart",
   CHECK(lines == std::vector<std::string>{
                      "stages 2 to 4 lack the forward of microbatches 0 to 2; "
                      "add a cell for each to new rows, one for each stage",
-                     "stage 0 lacks the forward of microbatch 2; add a cell for each to row 0"});
+                     "stage 0 lacks the forward of microbatch 2; add a cell for it to row 0"});
 }
 
 TEST_CASE("stages beyond the graph are one violation of V04", "[scheduler][validate][alike]") {
