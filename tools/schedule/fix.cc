@@ -29,6 +29,13 @@ std::string other_help(const ScheduleFile& file) {
   return "stagecraft schedule check shows all";
 }
 
+/// Returns what the columns of the violations are, if the steps left those of the file.
+const char* columns_text(const ScheduleFile& file, const Repaired& repaired) {
+  return file.schedule.form() == repaired.schedule.form()
+             ? ""
+             : " (columns count the tasks of a row, without bubbles)";
+}
+
 std::string tried_text(const Repaired& repaired) {
   return repaired.steps.empty()
              ? "no repair is known for"
@@ -40,12 +47,13 @@ std::string tried_text(const Repaired& repaired) {
 
 [[noreturn]] void not_enough(const ScheduleFile& file, const Repaired& repaired) {
   throw Error(Errc::ScheduleInvalid,
-              fmt::format("{} {}: {} {}, the first: {}; {}",
+              fmt::format("{} {}: {} {}, the first: {}{}; {}",
                           tried_text(repaired),
                           file.name,
                           count_text(repaired.left.size(), "violation"),
                           repaired.left.size() == 1 ? "remains" : "remain",
                           to_string(repaired.left.front()),
+                          columns_text(file, repaired),
                           other_help(file)));
 }
 

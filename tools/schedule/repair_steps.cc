@@ -29,12 +29,15 @@ class Repair {
   bool make(const std::optional<Exchange>& exchange);
   bool exchange_unlocking();
   bool leave_columns();
+  void take_columns_back();
   void take(Schedule schedule, std::string what);
   void lay_out();
 
   const StageGraph& graph_;
   Repaired repaired_;
   std::optional<Schedule> array_;  ///< the given array, after its columns were dropped
+  std::vector<Violation> left_in_array_;
+  std::size_t steps_in_array_ = 0;
 };
 
 void Repair::take(Schedule schedule, std::string what) {
@@ -49,9 +52,10 @@ bool Repair::mend_number() {
     return false;
   }
   take(apply(repaired_.schedule, *mistyped),
-       fmt::format("wrote {}: {} was there twice and {} was missing",
+       fmt::format("wrote {}: {} {} and {} was missing",
                    to_string(*mistyped, repaired_.schedule),
                    to_string(mistyped->found),
+                   mistyped->other ? "was there twice" : "was alone with its number",
                    to_string(mistyped->meant)));
   return true;
 }
@@ -80,8 +84,18 @@ bool Repair::leave_columns() {
     return false;
   }
   array_ = std::exchange(repaired_.schedule, repaired_.schedule.to_list());
-  repaired_.left = validate(repaired_.schedule, graph_);
+  left_in_array_ = std::exchange(repaired_.left, validate(repaired_.schedule, graph_));
+  steps_in_array_ = repaired_.steps.size();
   return true;
+}
+
+/// If nothing could be done without columns, the violations are those that check shows.
+void Repair::take_columns_back() {
+  if (array_ && !repaired_.left.empty() && repaired_.steps.size() == steps_in_array_) {
+    repaired_.schedule = std::move(*array_);
+    repaired_.left = std::move(left_in_array_);
+    array_.reset();
+  }
 }
 
 std::size_t cells_moved(const Schedule& from, const Schedule& to) {
@@ -115,6 +129,7 @@ bool Repair::step() {
 Repaired Repair::run() {
   while (!repaired_.left.empty() && repaired_.steps.size() < kMostSteps && step()) {
   }
+  take_columns_back();
   lay_out();
   return std::move(repaired_);
 }

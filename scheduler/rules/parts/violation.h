@@ -25,13 +25,14 @@ struct Exchange {
   friend bool operator==(const Exchange&, const Exchange&) = default;
 };
 
-/// Mistyped is a cell's member with a wrong number: `found` appears twice, and `meant` is missing.
+/// Mistyped is a cell's member with a wrong number: `found` appears twice or is alone with its
+/// number, and `meant` is missing.
 struct Mistyped {
   int row = 0;
   int column = 0;  ///< or position of a list
   Task found;
   Task meant;
-  std::pair<int, int> other;  ///< row and column of the right one
+  std::optional<std::pair<int, int>> other = {};  ///< row and column of the right one of two
 };
 
 struct Violation {
@@ -61,7 +62,7 @@ struct Violation {
   /// The exchange, if one is enough. It is set for V29, and for the first of all other violations
   /// of order (V20 to V25, V27, V31), which it repairs together.
   std::optional<Exchange> repair;
-  std::optional<Mistyped> mistyped;  ///< repairs a V08 that report_mistyped() found
+  std::optional<Mistyped> mistyped;  ///< repairs what report_mistyped() found
 };
 
 /// Returns "V22 row 0 column 2 (0B0): message" for one violation.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/schedule/schedule_run.h"
 
@@ -78,6 +80,33 @@ TEST_CASE("one task twice and its neighbor missing is one wrong number", "[tools
   // The wrong number is in a group, and on a half of a backward.
   CHECK_THAT(fixed("@form list\n0F0 0F1|0I0 0W0 0I0 0W1\n").out,
              ContainsSubstring("0F1|0I0 0W0 0I1 0W1"));
+}
+
+TEST_CASE("a number that no other task has is repaired", "[tools][schedule][fix]") {
+  const std::string wrong = "0F0 0F1 0F2 0B0 .   0B1 .   0B2\n.   1F0 1B0 1F1 1B1 1F3 1B2 .\n";
+  const CommandResult result = fixed(wrong);
+  CHECK(result.err ==
+        "wrote 1F2 for 1F3 (row 1, column 5): 1F3 was alone with its number and 1F2 was missing\n");
+  CHECK_THAT(run_schedule({"check", "-"}, wrong).out,
+             ContainsSubstring("V05 row 1 column 5 (1F3): no other task is of stage 1 and "
+                               "microbatch 3, and 1F2 is missing") &&
+                 ContainsSubstring("repair: write 1F2 for 1F3 (row 1, column 5); ") &&
+                 !ContainsSubstring("V09"));
+}
+
+TEST_CASE("fix that made no step tells the violations that check shows",
+          "[tools][schedule][fix][bad-input]") {
+  const std::string wrong = "@microbatches 2\n0F0 0F1 0B0 .   0B1 .\n.   1F0 1B0 1F5 .   1B6\n";
+  const CommandResult fix = run_schedule({"fix", "-"}, wrong);
+  const std::string check = run_schedule({"check", "-"}, wrong).out;
+  CHECK(fix.exit_code == 1);
+  const std::string first = check.substr(check.find("\nV") + 1);
+  CHECK_THAT(fix.err, ContainsSubstring("the first: " + first.substr(0, first.find('\n')) + ";"));
+  std::size_t violations = 0;
+  for (std::size_t at = 0; (at = check.find("\nV", at)) != std::string::npos; ++at) {
+    ++violations;
+  }
+  CHECK_THAT(fix.err, ContainsSubstring(fmt::format("{} violations remain", violations)));
 }
 
 TEST_CASE("where no exchange lets the rows run further none is made",

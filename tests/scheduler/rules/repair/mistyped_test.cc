@@ -56,6 +56,48 @@ TEST_CASE("several missing or several double tasks are no wrong number", "[sched
   }
 }
 
+TEST_CASE("a task alone with its number is the one that its row lacks", "[scheduler][repair]") {
+  const auto written = [](const std::string& text) {
+    CAPTURE(text);
+    const Schedule schedule = Schedule::parse(text);
+    const auto found = mistyped_in(schedule);
+    REQUIRE(found.has_value());
+    CHECK_FALSE(found->other.has_value());
+    const Schedule corrected = apply(schedule, *found);
+    CHECK(validate(corrected, schedule.stage_graph()).empty());
+    return to_string(*found, schedule);
+  };
+  const std::string rows = "0F0 0F1 0F2 0B0 .   0B1 .   0B2\n.   1F0 1B0 1F1 1B1 1F3 1B2 .\n";
+  CHECK(written(rows) == "1F2 for 1F3 (row 1, column 5)");
+  CHECK(written("@microbatches 3\n" + rows) == "1F2 for 1F3 (row 1, column 5)");
+  CHECK(written("0F0 0F2 0B0 0B1") == "0F1 for 0F2 (row 0, column 1)");
+  CHECK(written("0F0 0F1|0B7 0B1") == "0B0 for 0B7 (row 0, column 1)");
+  // Stage 0 is frozen, so its row lacks no backward.
+  CHECK(written("@edges 0-1\n@frozen 0\n@form list\n0F0 0F1\n1F0 1B0 1F7 1B1") ==
+        "1F1 for 1F7 (row 1, position 2)");
+  const Schedule stage = Schedule::parse("@form list\n0F0 0B0\n1F0 5B0");
+  const auto found = find_mistyped(stage, StageGraph::chain(2));
+  REQUIRE(found.has_value());
+  CHECK(to_string(found->meant) == "1B0");
+  const auto reported =
+      report_mistyped(validate(stage, StageGraph::chain(2)), stage, StageGraph::chain(2), {});
+  REQUIRE(reported.size() == 1);
+  CHECK(reported[0].rule == "V04");
+  CHECK(reported[0].message ==
+        "no other task is of stage 5, and 1B0 is missing; write 1B0 for 5B0 (row 1, position 1)");
+}
+
+TEST_CASE("a task alone with its number is not guessed if several are, or several are missing",
+          "[scheduler][repair]") {
+  for (const char* text : {"0F0 0F1 0B0",                       // one that is right
+                           "@microbatches 2\n0F0 0F5 0B0 0B6",  // two numbers
+                           "@microbatches 3\n0F0 0F7 0B0",      // two missing
+                           "0F0 0F1 0B0 0B1 0F2\n1F0 1F1 1B0 1B1 ."}) {
+    CAPTURE(text);
+    CHECK_FALSE(mistyped_in(Schedule::parse(text)).has_value());
+  }
+}
+
 TEST_CASE("every wrong number is reported as one violation, other faults remain",
           "[scheduler][repair]") {
   const Schedule schedule = Schedule::parse("@form list\n0F0 0F0 0B0 0B1 0U 0U\n1F0 1B0 1F1 1B0");
