@@ -129,6 +129,8 @@ TEST_CASE("a run says how many steps its data have, and what no step or evaluati
                    model_folder("resnet") + "/model.pt2",
                    "--data",
                    whole,
+                   "--stages",
+                   "2",
                    "--steps",
                    "1"}),
              ContainsSubstring("data       " + whole + ": 5 steps an epoch\n"));
