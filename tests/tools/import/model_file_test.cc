@@ -13,6 +13,7 @@
 
 #include "stagecraft/compiler/cut/cut.h"
 #include "stagecraft/compiler/import/load_model.h"
+#include "stagecraft/compiler/tensor_files/npy.h"
 #include "stagecraft/compiler/tensor_files/safetensors.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tests/compiler/import/made_archive.h"
@@ -273,6 +274,31 @@ TEST_CASE("a model from a file trains as in PyTorch, bit-equal to one process",
   CHECK(output.done.at("steps_per_second").get<double>() > 0.0);
   CHECK(output.done.at("weights_sha256").get<std::string>().size() == 64);
   check_final_weights(name, file, saved);
+}
+
+TEST_CASE("a token that is too large is told with its file",
+          "[tools][train][model-file][bad-input]") {
+  const auto [bad, parts] = GENERATE(table<std::string, std::vector<std::string>>({
+      {"step1_mb2_arg0.npy", {"step 2 failed: ", "out of range", "negative in ", "microbatch 2"}},
+      {"step0_mb0_arg0.npy", {"out of range", "negative in the first step of "}},
+  }));
+  const std::string file = GENERATE("model.pt2", "model.pt");
+  CAPTURE(bad, file);
+  const TemporaryFolder folder;
+  copy_data("bert", 0, folder.path());
+  const std::string path = folder.path() + "/" + bad;
+  at::Tensor tokens = read_npy(path);
+  tokens.mutable_data_ptr<std::int64_t>()[3] = 99'999;
+  write_npy(path, tokens);
+  std::vector<std::string> words = training("bert", file, {"--stages", "2"});
+  *std::ranges::find(words, inputs_of("bert")) = folder.path();
+  const CommandResult result = run_here(words);
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 1);
+  for (const std::string& part : parts) {
+    CHECK_THAT(result.err, ContainsSubstring(part));
+  }
+  CHECK_THAT(result.err, ContainsSubstring(bad.starts_with("step0") ? folder.path() : path));
 }
 
 TEST_CASE("weights that were saved begin the next run, with their buffers",

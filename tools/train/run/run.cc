@@ -275,7 +275,13 @@ StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, 
   } catch (const Error& error) {
     ErrorContext where = error.context();
     where.step.reset();
-    Error told(error.code(), fmt::format("step {} failed: {}", trainer_.steps() + 1, error.text()));
+    const std::string text = where.microbatch
+                                 ? job_.work->located(error.text(),
+                                                      number,
+                                                      static_cast<int>(where.microbatch->index()),
+                                                      job_.choice.shape)
+                                 : error.text();
+    Error told(error.code(), fmt::format("step {} failed: {}", trainer_.steps() + 1, text));
     told.about(error.option()).advise(error.advice()).with(where);
     if (error.cause() != nullptr) {
       told.because(*error.cause());

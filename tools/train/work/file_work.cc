@@ -3,9 +3,13 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
+#include <c10/core/ScalarType.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/count_text.h"
@@ -86,6 +90,29 @@ void require_same_microbatches(const ModelData& training, const ModelData& evalu
                          training.where(0, 0, i),
                          to_string(found[i])));
     }
+  }
+}
+
+/// Returns whether an operator refused a token, a class or another index, by LibTorch's words.
+bool refuses_an_index(std::string_view text) {
+  return text.find("out of range") != text.npos || text.find("out of bounds") != text.npos;
+}
+
+std::string looked_for_in(std::string text, const std::string& files) {
+  text.resize(text.find_last_not_of('\n') + 1);
+  return fmt::format("{}; look for a number that is too large or negative in {}", text, files);
+}
+
+/// Compiles on the first step of the data, of which the model runs some microbatches.
+Program compiled_on(const ModelData& data, const ModelFile& model, const CompileOptions& options) {
+  try {
+    return stagecraft::compile(model, options);
+  } catch (const Error& error) {
+    if (error.code() != Errc::CompileCapture || !refuses_an_index(error.text())) {
+      throw;
+    }
+    throw Error(error.code(), looked_for_in(error.text(), "the first step of " + data.folder()))
+        .with(error.context());
   }
 }
 
@@ -193,15 +220,36 @@ Program FileWork::compile(const WorkShape& shape) {
   model.inputs = inputs_;
   describe_inputs(model, taken);
   load_asked_weights(request_, model.parameters, model.buffers);
-  return stagecraft::compile(model,
-                             {.inputs = taken.batch(0),
-                              .microbatches = shape.microbatches,
-                              .cut = shape.cut.value_or(usual_cut(shape.stages)),
-                              .recompute = request_.recompute});
+  return compiled_on(taken,
+                     model,
+                     {.inputs = taken.batch(0),
+                      .microbatches = shape.microbatches,
+                      .cut = shape.cut.value_or(usual_cut(shape.stages)),
+                      .recompute = request_.recompute});
 }
 
 WorkBatch FileWork::batch(std::int64_t step, const WorkShape& shape) const {
   return {data(shape).batch(step), {}};
+}
+
+std::string FileWork::located(const std::string& text,
+                              std::int64_t step,
+                              int microbatch,
+                              const WorkShape& shape) const {
+  if (!refuses_an_index(text)) {
+    return text;
+  }
+  const ModelData& taken = data(shape);
+  if (taken.samples()) {  // of any shards
+    return looked_for_in(text, taken.folder());
+  }
+  std::vector<std::string> files;
+  for (std::size_t i = 0; i < taken.arguments().size(); ++i) {
+    if (c10::isIntegralType(taken.arguments()[i].dtype, /*includeBool=*/false)) {
+      files.push_back(taken.where(step, microbatch, i));
+    }
+  }
+  return files.empty() ? text : looked_for_in(text, fmt::format("{}", fmt::join(files, ", ")));
 }
 
 std::int64_t FileWork::evaluation_batches(const WorkShape& shape) const {

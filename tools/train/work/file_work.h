@@ -28,6 +28,10 @@ class FileWork : public Work {
   [[nodiscard]] WorkBytes bytes(const WorkShape& shape) const override;
   [[nodiscard]] Program compile(const WorkShape& shape) override;
   [[nodiscard]] WorkBatch batch(std::int64_t step, const WorkShape& shape) const override;
+  [[nodiscard]] std::string located(const std::string& text,
+                                    std::int64_t step,
+                                    int microbatch,
+                                    const WorkShape& shape) const override;
   [[nodiscard]] std::int64_t evaluation_batches(const WorkShape& shape) const override;
   [[nodiscard]] WorkBatch evaluation(std::int64_t number, const WorkShape& shape) const override;
   [[nodiscard]] std::vector<NamedTensor> all_names(std::vector<NamedTensor> trained) const override;

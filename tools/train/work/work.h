@@ -102,6 +102,15 @@ class Work {
   /// Returns the batch of step `step`, counted from 0. Errors: UsageFile if it cannot be read.
   [[nodiscard]] virtual WorkBatch batch(std::int64_t step, const WorkShape& shape) const = 0;
 
+  /// Returns the text of an error in a microbatch of step `step`, counted from 0; with the files to
+  /// look at, if an operator found a number in them too large.
+  [[nodiscard]] virtual std::string located(const std::string& text,
+                                            std::int64_t /*step*/,
+                                            int /*microbatch*/,
+                                            const WorkShape& /*shape*/) const {
+    return text;
+  }
+
   /// Returns the number of batches of an evaluation.
   [[nodiscard]] virtual std::int64_t evaluation_batches(const WorkShape& /*shape*/) const {
     return 1;
