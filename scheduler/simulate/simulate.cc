@@ -417,7 +417,7 @@ std::string_view name(BubbleCause cause) {
     case BubbleCause::Dependency:
       return "dependency";
     case BubbleCause::Transfer:
-      return "communication";
+      return "transfer";
     case BubbleCause::Drain:
       break;
   }

@@ -90,7 +90,7 @@ struct Timeline {
 
 enum class BubbleCause : std::uint8_t { WarmUp, Dependency, Transfer, Drain };
 
-/// Returns "warm-up", "dependency", "communication" or "drain".
+/// Returns "warm-up", "dependency", "transfer" or "drain".
 [[nodiscard]] std::string_view name(BubbleCause cause);
 
 /// Bubble is an interval in which a row was idle, with its cause.

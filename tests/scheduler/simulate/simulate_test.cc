@@ -294,9 +294,9 @@ TEST_CASE("every bubble is listed with its cause and what it waited for", "[sche
                                 waited ? to_string(*bubble.next->waited_for) : "-"));
   }
   CHECK(found == std::vector<std::string>{"d0 2-4.5 dependency 1B0",
-                                          "d0 4.5-5 communication 1B0",
+                                          "d0 4.5-5 transfer 1B0",
                                           "d0 7-7.5 dependency 1B1",
-                                          "d0 7.5-8 communication 1B1",
+                                          "d0 7.5-8 transfer 1B1",
                                           "d1 0-1.5 warm-up 0F0",
                                           "d1 7.5-10 drain -"});
 }

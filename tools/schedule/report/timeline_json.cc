@@ -7,6 +7,15 @@ namespace stagecraft::tools {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+/// Returns the name of the cause; that of transfers as in the "causes" of a row.
+std::string_view cause_key(BubbleCause cause) {
+  return cause == BubbleCause::Transfer ? "communication" : name(cause);
+}
+
+}  // namespace
+
 Json causes_json(const Timeline& timeline) {
   Json list = Json::array();
   for (const RowTimeline& row : timeline.rows) {
@@ -24,7 +33,7 @@ Json bubbles_json(const Timeline& timeline) {
     Json json{{"row", bubble.row},
               {"start", number_json(bubble.start)},
               {"end", number_json(bubble.end)},
-              {"cause", name(bubble.cause)}};
+              {"cause", cause_key(bubble.cause)}};
     if (bubble.next != nullptr) {
       json["before"] = to_string(*bubble.next->cell);
       if (bubble.next->waited_for) {

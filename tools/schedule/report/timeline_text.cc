@@ -29,7 +29,7 @@ struct Line {
 Line head_line(bool bytes) {
   Line line{"row",
             {"busy", "idle", "bubble", "span idle", "in flight"},
-            {"warm-up", "dependency", "communication", "drain"}};
+            {"warm-up", "dependency", "transfer", "drain"}};
   if (bytes) {
     line.figures.emplace_back("peak bytes");
   }

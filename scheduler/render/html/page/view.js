@@ -3,7 +3,7 @@
 const kCauses = [
   {id: "warmUp", name: "warm-up", meaning: "before the row's first task"},
   {id: "dependency", name: "dependency", meaning: "until another row had made what was needed"},
-  {id: "transfer", name: "communication", meaning: "until that had arrived"},
+  {id: "transfer", name: "transfer", meaning: "until that had arrived"},
   {id: "drain", name: "drain", meaning: "after the row's last task"},
 ];
 

@@ -22,9 +22,9 @@ TEST_CASE("the text of a timeline lists the rows, the largest waits and the crit
   const std::string text = timeline_of_schedule(one_f_one_b(4, 8));
   CHECK(text.starts_with("makespan 33\n\n"));
   for (const char* part : {"row  busy  idle  bubble  span idle  in flight  warm-up  dependency  "
-                           "communication  drain\n",
+                           "transfer  drain\n",
                            "d0     24     9   27.3%          9          4        0           9  "
-                           "            0      0\n",
+                           "       0      0\n",
                            "all    96    36   27.3%         18",
                            "  d0  6 from 4 to 10: dependency, 0B0 waited for 1B0\n",
                            "  d3  6 from 27 to 33: drain\n",
@@ -39,7 +39,7 @@ TEST_CASE("a wait for a transfer is separate from the wait for its task", "[tool
   const std::string text = timeline_of_schedule(one_f_one_b(2, 2), {}, far);
   // The input of 1F0 takes 50 to arrive.
   CHECK_THAT(text, ContainsSubstring("d1  51 from 0 to 51: warm-up, 1F0 waited for 0F0\n"));
-  CHECK_THAT(text, ContainsSubstring("communication, 0B0 waited for 1B0\n"));
+  CHECK_THAT(text, ContainsSubstring("transfer, 0B0 waited for 1B0\n"));
 }
 
 TEST_CASE("a schedule without idle time has no bubbles to list", "[tools][schedule]") {
@@ -57,7 +57,7 @@ TEST_CASE("no line is wider than the terminal", "[tools][schedule]") {
     CHECK(end - begin <= static_cast<std::size_t>(width));
     begin = end + 1;
   }
-  CHECK_THAT(text, ContainsSubstring("communication"));
+  CHECK_THAT(text, ContainsSubstring("transfer"));
 }
 
 TEST_CASE("rows beyond 32 and the middle of a long path are left out", "[tools][schedule]") {
