@@ -290,6 +290,15 @@ std::string render_svg(std::span<const Panel> panels, const PictureOptions& opti
   return Picture(panels, options).draw();
 }
 
+std::optional<double> points_of_names(std::span<const Panel> panels,
+                                      const PictureOptions& options) {
+  constexpr double kPointsPerPixel = 72.0 / 96;
+  const drawing::Figure figure(panels, options);
+  const bool any = std::ranges::any_of(
+      figure.boxes, [&](const drawing::Box& box) { return !figure.name_in(box).empty(); });
+  return any ? std::optional(figure.name_size * kPointsPerPixel) : std::nullopt;
+}
+
 std::string render_svg(const Schedule& schedule,
                        const StageGraph& graph,
                        const Timeline* timeline,

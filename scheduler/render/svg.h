@@ -7,6 +7,7 @@
 /// with its idle share. The file is self-contained: no script, no font, no link. Pure.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,11 @@ namespace stagecraft {
 /// Errors: ScheduleParameter for more than kMaxSvgEntries entries.
 [[nodiscard]] std::string render_svg(std::span<const Panel> panels,
                                      const PictureOptions& options = {});
+
+/// Returns the size of the names in the boxes, in points (1/72 inch); nothing if no box has one.
+/// Requires and errors: those of render_svg().
+[[nodiscard]] std::optional<double> points_of_names(std::span<const Panel> panels,
+                                                    const PictureOptions& options);
 
 /// Draws one schedule. Requires: `timeline`, if given, is the schedule's own.
 [[nodiscard]] std::string render_svg(const Schedule& schedule,

@@ -1,12 +1,16 @@
 #include "stagecraft/tools/trace/show.h"
 
 #include <array>
+#include <ostream>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/scheduler/measured/measured_timeline.h"
+#include "stagecraft/scheduler/model/layout.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/files_apart.h"
 #include "stagecraft/tools/common/output.h"
@@ -29,6 +33,26 @@ Timeline in_milliseconds(Timeline timeline) {
     }
   }
   return timeline;
+}
+
+/// The ranks of a row run the same tasks, and the first is the measured one.
+void note_other_ranks(const Schedule& schedule, Console& console) {
+  const Layout layout = Layout::of(schedule);
+  for (int row = 0; row < layout.rows(); ++row) {
+    const auto ranks = layout.ranks_of(row);
+    if (ranks.size() > 1) {
+      std::vector<int> numbers;
+      for (const Rank rank : ranks) {
+        numbers.push_back(rank.value);
+      }
+      console.err << fmt::format(
+          "note: d{} stands for ranks {}, which run the same tasks on their own samples; the "
+          "picture shows rank {}\n",
+          row,
+          fmt::join(numbers, ", "),
+          numbers.front());
+    }
+  }
 }
 
 }  // namespace
@@ -62,6 +86,7 @@ ExitCode show_trace(const std::vector<std::string>& words, Console& console) {
   }
   picture.time_name = "ms";
   const TracedRun run = read_run(path);
+  note_other_ranks(run.schedule, console);
   const Schedule tasks = tasks_only(run.schedule);
   const StageGraph graph = tasks.stage_graph();
   const Timeline planned = in_milliseconds(timeline_of(tasks, graph, run.costs()));

@@ -92,6 +92,24 @@ TEST_CASE("options of pictures say what they expect", "[tools][schedule][show]")
   check_message(shown({"--svg", "-", "--f", "-1"}), 2, {"--f"});
 }
 
+TEST_CASE("names too small to read at the width asked for are noted", "[tools][schedule][show]") {
+  const std::string wide = run_schedule_line("make 1f1b --devices 4 --microbatches 8").out;
+  const auto notes = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"show", "-"});
+    const CommandResult result = run_schedule(words, wide);
+    CHECK(result.exit_code == 0);
+    return result.err;
+  };
+  for (const char* picture : {"--svg", "--tikz"}) {
+    CHECK_THAT(notes({picture, "-", "--width", "8.4cm"}),
+               StartsWith("note: at --width 8.4cm the names in the boxes are ") &&
+                   ContainsSubstring("smaller than 5 pt") && ContainsSubstring("--no-labels"));
+    CHECK(notes({picture, "-", "--width", "8.4cm", "--no-labels"}).empty());
+    CHECK(notes({picture, "-", "--width", "40cm"}).empty());
+    CHECK(notes({picture, "-"}).empty());
+  }
+}
+
 TEST_CASE("show writes PDF and PNG of the size asked for", "[tools][schedule][show]") {
   if (!has_program("rsvg-convert")) {
     SKIP("there is no rsvg-convert on this machine; tools/setup installs it");

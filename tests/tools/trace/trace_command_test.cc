@@ -355,6 +355,7 @@ TEST_CASE("trace show draws a run below its plan", "[tools][trace]") {
   const CommandResult svg = shown(run.trace, {"--svg", "-", "--width", "16cm"});
   CAPTURE(svg.err);
   REQUIRE(svg.exit_code == 0);
+  CHECK_THAT(svg.err, !ContainsSubstring("stands for"));
   CHECK_THAT(svg.out,
              ContainsSubstring(">planned</text>") &&
                  ContainsSubstring(">measured, mean of 2 steps</text>") &&
@@ -370,6 +371,19 @@ TEST_CASE("trace show draws a run below its plan", "[tools][trace]") {
       shown(run.folder.write("old.json", old.replace(key, 10, "\"unknown\"")), {"--svg", "-"});
   CHECK(without.exit_code == 2);
   CHECK_THAT(without.err, ContainsSubstring("does not contain its schedule"));
+}
+
+TEST_CASE("trace show says which ranks it does not draw", "[tools][trace]") {
+  const TemporaryFolder folder;
+  const std::string trace = folder.path() + "/trace.json";
+  (void)train_json({"--ranks", "2", "--dp", "2", "--microbatches", "4", "--trace", trace});
+  const CommandResult shown =
+      run_command({STAGECRAFT_COMMAND, "trace", "show", trace, "--svg", "-"});
+  CHECK(shown.exit_code == 0);
+  CHECK(
+      shown.err ==
+      "note: d0 stands for ranks 0, 1, which run the same tasks on their own samples; the picture "
+      "shows rank 0\n");
 }
 
 TEST_CASE("a trace whose steps do not follow the schedule in it is damaged", "[tools][trace]") {

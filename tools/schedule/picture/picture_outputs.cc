@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ostream>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -59,6 +60,26 @@ void refuse_one_file_twice(const std::string& command, const std::vector<NamedFi
                                 files[i].second));
       }
     }
+  }
+}
+
+/// Notes names that nobody can read on paper, where a picture has the size that the user gave.
+void note_small_names(std::span<const Panel> panels,
+                      const PictureOptions& options,
+                      const PictureOutputs& outputs,
+                      Console& console) {
+  constexpr double kReadable = 5;  // points
+  if (!options.width || !outputs.any_picture()) {
+    return;
+  }
+  const std::optional<double> points = points_of_names(panels, options);
+  if (points && *points < kReadable) {
+    console.err << fmt::format(
+        "note: at --width {} the names in the boxes are {:.1f} pt, smaller than {:g} pt; a larger "
+        "--width makes them larger, --no-labels leaves them out\n",
+        outputs.width,
+        *points,
+        kReadable);
   }
 }
 
@@ -134,6 +155,7 @@ void write_pictures(std::span<const Panel> panels,
                     const PictureOptions& options,
                     const PictureOutputs& outputs,
                     Console& console) {
+  note_small_names(panels, options, outputs, console);
   if (!outputs.tikz.empty()) {
     write_output(outputs.tikz, render_tikz(panels, options), console);
   }

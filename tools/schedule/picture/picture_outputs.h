@@ -46,7 +46,7 @@ void add_picture_outputs(CLI::App& app, PictureOutputs& outputs, const std::stri
 /// Errors: UsageArgument for two outputs in one file, and for picture options without effect.
 [[nodiscard]] PictureOptions picture_options(const CLI::App& app, const PictureOutputs& outputs);
 
-/// Writes all requested pictures of the panels.
+/// Writes all requested pictures of the panels. Notes names that --width makes too small to read.
 /// Errors: those of render_svg() and convert_svg(); UsageFile.
 void write_pictures(std::span<const Panel> panels,
                     const PictureOptions& options,

@@ -1,5 +1,7 @@
 #include "stagecraft/tools/schedule/report/timeline_json.h"
 
+#include <string_view>
+
 #include "stagecraft/tools/common/number_text.h"
 #include "stagecraft/tools/schedule/report/largest_bubbles.h"
 
