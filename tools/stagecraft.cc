@@ -14,6 +14,7 @@
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/process/standard_lack_of_memory.h"
+#include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/common/exit_code.h"
 #include "stagecraft/tools/common/sub_command.h"
@@ -88,6 +89,12 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
   if (!words.empty() && words.front() == "--version") {
     print(fmt::format("stagecraft {}\n", version_text()), console);
     return ExitCode::Good;
+  }
+  if (!words.empty() && (words.front() == "-v" || words.front() == "-V")) {
+    wrong_usage("stagecraft",
+                fmt::format("expected a command of stagecraft, found '{}'; stagecraft --version "
+                            "prints the version",
+                            words.front()));
   }
   const CommandGroup group{
       .command = "stagecraft",

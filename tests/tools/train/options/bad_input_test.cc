@@ -134,6 +134,11 @@ TEST_CASE("the command says which version it is, and which commit if that is kno
   CHECK_THAT(
       result.out,
       Catch::Matchers::Matches("stagecraft [0-9]+\\.[0-9]+\\.[0-9]+( \\([0-9a-f]{9,40}\\))?\n"));
+  for (const char* word : {"-v", "-V"}) {
+    check_refused(run_command({STAGECRAFT_COMMAND, word}),
+                  2,
+                  {std::string("'") + word + "'", "stagecraft --version prints the version"});
+  }
 }
 
 TEST_CASE("joining workers without credentials are refused, with what to do",
