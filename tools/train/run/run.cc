@@ -373,8 +373,7 @@ void TrainRun::report_end() {
                    .tokens = tokens(),
                    .weights_sha256 = hash});
   if (!all) {
-    progress_->text(
-        "more: --report, or --trace FILE and `stagecraft trace show FILE`\n");
+    progress_->text("more: --report, or --trace FILE and `stagecraft trace show FILE`\n");
   }
   if (job_.options.run.verbose) {
     console_.err << routes_text(trainer_.status());
