@@ -41,8 +41,8 @@ inline constexpr double kLargestTransfer = 64e6;
 
 /// Returns the line latency + bytes / bandwidth that fits best by least squares of relative errors,
 /// so that small transfers count as much as large ones. If time does not grow with bytes, or grows
-/// less than the memory of any host needs to copy them, the bandwidth is infinite: threads hand over
-/// a pointer.
+/// less than the memory of any host needs to copy them, the bandwidth is infinite: threads hand
+/// over a pointer.
 /// Requires: at least one transfer, and a time above 0 for each.
 [[nodiscard]] Link fit_link(std::span<const TransferTime> transfers);
 

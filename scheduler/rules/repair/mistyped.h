@@ -21,8 +21,8 @@ namespace stagecraft {
 /// Returns the first stage and kind with exactly one task that appears twice and exactly one that
 /// is missing. The second appearance is the mistyped one, or the first if only that leaves fewer
 /// faults. If there is none, returns the only task of a stage or microbatch that does not exist, or
-/// of a last microbatch that has no other task, if its row lacks exactly one of its kind and writing
-/// that leaves fewer faults.
+/// of a last microbatch that has no other task, if its row lacks exactly one of its kind and
+/// writing that leaves fewer faults.
 /// Cost: linear; two validations if there is a result.
 [[nodiscard]] std::optional<Mistyped> find_mistyped(const Schedule& schedule,
                                                     const StageGraph& graph);
