@@ -4,6 +4,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/actors/trainer/execution.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
@@ -85,8 +86,14 @@ StepFuture CheckedTraining::begin_step() {
 
 void CheckedTraining::check(const StepResult& result) {
   const ReferenceStep& expected = course_.after(result.step).result;
-  require(result.losses == expected.losses && result.gradient_norm == expected.gradient_norm,
-          fmt::format("step {} has other losses than in the unbroken run", result.step));
+  require(
+      result.losses == expected.losses && result.gradient_norm == expected.gradient_norm,
+      fmt::format("step {} has other losses than in the unbroken run: {}, not {}; norm {}, not {}",
+                  result.step,
+                  fmt::join(result.losses, " "),
+                  fmt::join(expected.losses, " "),
+                  result.gradient_norm,
+                  expected.gradient_norm));
   require(trainer_.steps() == result.step, "steps() is not the step that succeeded");
   step_seconds_ = 0.9 * step_seconds_ + 0.1 * std::min(result.seconds, 0.5);
   ++steps_;

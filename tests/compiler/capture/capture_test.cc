@@ -427,7 +427,7 @@ TEST_CASE("compile finds gradients that no optimizer takes", "[compiler][capture
   CHECK_THROWS_WITH(
       (void)compile(complex,
                     {.inputs = {x}, .labels = {x}, .loss = mean_square, .microbatches = 2}),
-      ContainsSubstring("the parameter z is ComplexFloat"));
+      ContainsSubstring("the parameter z is complex64"));
 }
 
 /// Uses bags of embeddings: the offsets are legal only in their own order, and begin with 0 in

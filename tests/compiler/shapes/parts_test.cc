@@ -53,7 +53,7 @@ TEST_CASE("PT-1: a batch is divided into as many parts as there are microbatches
   for (const torch::Tensor& unlike : {rows_of_four(8).to(torch::kDouble), rows_of_four(8)[0][0]}) {
     CHECK_THAT(
         refusal([&] { (void)parts_of(program, {unlike}, {rows_of_four(16)}); }, Errc::CompileShape),
-        ContainsSubstring("was compiled as Float"));
+        ContainsSubstring("was compiled as float32"));
   }
 }
 

@@ -121,7 +121,7 @@ TEST_CASE("a file that is no .npy file is refused with the reason",
   CHECK_THAT(refusal([&] { (void)read_npy(folder.path()); }, Errc::UsageFile),
              ContainsSubstring("a directory"));
   CHECK_THAT(refusal([&] { write_npy(folder.path() + "/a", at::zeros({2}, at::kFloat8_e5m2)); }),
-             ContainsSubstring("NumPy has no Float8_e5m2"));
+             ContainsSubstring("NumPy has no float8_e5m2"));
 }
 
 }  // namespace stagecraft

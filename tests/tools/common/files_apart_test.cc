@@ -53,7 +53,7 @@ TEST_CASE("fmt may write over its file, and a stream overwrites nothing", "[tool
   const std::string file = folder.write("mine.txt", kPrecious);
   CHECK(run_schedule({"fmt", file, "-o", file}).exit_code == 0);
   CHECK(read_text_file(file) == "0F0 0B0\n");
-  CHECK(run_schedule({"show", file, "--svg", "/dev/null", "--tikz", "/dev/null"}).exit_code == 0);
+  CHECK(run_schedule({"show", file, "--svg", "/dev/null"}).exit_code == 0);
   CHECK(run_schedule({"show", file, "--svg", "-"}).exit_code == 0);
 }
 

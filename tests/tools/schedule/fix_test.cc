@@ -87,7 +87,7 @@ TEST_CASE("a number that no other task has is repaired", "[tools][schedule][fix]
   const CommandResult result = fixed(wrong);
   CHECK(result.err ==
         "wrote 1F2 for 1F3 (row 1, column 5): 1F3 was alone with its number and 1F2 was missing\n");
-  CHECK_THAT(run_schedule({"check", "-"}, wrong).out,
+  CHECK_THAT(run_schedule({"check", "-"}, wrong).err,
              ContainsSubstring("V05 row 1 column 5 (1F3): no other task is of stage 1 and "
                                "microbatch 3, and 1F2 is missing") &&
                  ContainsSubstring("repair: write 1F2 for 1F3 (row 1, column 5); ") &&
@@ -96,9 +96,9 @@ TEST_CASE("a number that no other task has is repaired", "[tools][schedule][fix]
 
 TEST_CASE("fix that made no step tells the violations that check shows",
           "[tools][schedule][fix][bad-input]") {
-  const std::string wrong = "@microbatches 2\n0F0 0F1 0B0 .   0B1 .\n.   1F0 1B0 1F5 .   1B6\n";
+  const std::string wrong = "@microbatches 2\n0F0 0F1 .   0B0 .   0B1\n.   1F0 1B0 1F5 1B6 .\n";
   const CommandResult fix = run_schedule({"fix", "-"}, wrong);
-  const std::string check = run_schedule({"check", "-"}, wrong).out;
+  const std::string check = run_schedule({"check", "-"}, wrong).err;
   CHECK(fix.exit_code == 1);
   const std::string first = check.substr(check.find("\nV") + 1);
   CHECK_THAT(fix.err, ContainsSubstring("the first: " + first.substr(0, first.find('\n')) + ";"));
