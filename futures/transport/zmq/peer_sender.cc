@@ -105,9 +105,12 @@ bool PeerSender::send(Outgoing outgoing) {
       if (socket_ == nullptr) {
         connect();
       }
-      const bool others_wait = !outbox_.empty();
       outbox_.push(std::move(outgoing));
-      return !others_wait && !send_chunks(spent);
+      if (loop_sends_) {
+        return false;
+      }
+      loop_sends_ = !send_chunks(spent);  // if it throws, the next tensor takes the others along
+      return loop_sends_;
     }
   }
   counter_.change_link(peer_.key, [](LinkCounts& link) { ++link.tensors_dropped; });
@@ -125,10 +128,16 @@ Route PeerSender::route() const {
   return sequence_ == 0 ? Route::Unused : memory_.is_open() ? Route::SharedMemory : Route::Socket;
 }
 
+void PeerSender::take_back() {
+  const std::scoped_lock lock(mutex_);
+  loop_sends_ = false;
+}
+
 bool PeerSender::send_waiting() {
   Spent spent;
   const std::scoped_lock lock(mutex_);
-  return send_chunks(spent);
+  loop_sends_ = !send_chunks(spent);
+  return !loop_sends_;
 }
 
 bool PeerSender::send_chunks(Spent& spent) {
@@ -142,11 +151,11 @@ bool PeerSender::send_chunks(Spent& spent) {
       return false;
     }
     ++sequence_;
+    outbox_.sent();  // before anything that needs memory: no frame is sent twice
     const bool last = header.offset + header.chunk == header.total;
     if (last) {
       spent.push_back(std::move(tensor));
     }
-    outbox_.sent();
     const std::int64_t bytes = header.chunk, shared = header.slot || way == Way::Memory ? bytes : 0;
     counter_.change_link(peer_.key, [last, bytes, shared](LinkCounts& link) {
       link.bytes_sent += bytes;

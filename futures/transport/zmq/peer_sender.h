@@ -54,10 +54,13 @@ class PeerSender {
   ~PeerSender();
 
   /// Sends a tensor, after those that wait. Its slot, if any, is a range of `lent`. Returns whether
-  /// it left chunks for the loop; then the caller must tell the loop (LP-1). Drops and counts the
-  /// tensor after give_up(). Any thread may call it.
-  /// Errors: TransportRefused if no connection can be started.
+  /// it left chunks for the loop; then the caller must tell the loop (LP-1), or take_back(). Drops
+  /// and counts the tensor after give_up(). Any thread may call it.
+  /// Errors: TransportRefused if no connection can be started; bad_alloc. After an error the tensor
+  /// may go with the next one.
   [[nodiscard]] bool send(Outgoing outgoing);
+  /// Notes that the loop could not be told: the next send() does what the loop was to do.
+  void take_back();
 
   /// Stops sending. Returns the waiting tensors, so that the caller drops them outside of all
   /// locks. Any thread may call it.
@@ -99,6 +102,7 @@ class PeerSender {
   std::unique_ptr<zmq::socket_t> socket_;  ///< made with the first tensor (DP-5)
   std::uint64_t sequence_ = 0;             ///< of the next frame
   Outbox outbox_;
+  bool loop_sends_ = false;           ///< chunks wait, and the loop knows or is being told
   bool is_full_ = false;              ///< the socket accepts no more for now
   bool gone_ = false;                 ///< nothing is sent any more
   std::unique_ptr<PeerWatch> watch_;  ///< made with the socket; then belongs to the loop

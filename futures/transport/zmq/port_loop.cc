@@ -54,7 +54,12 @@ void PortLoop::send(const std::string& key, Outgoing outgoing) {
   if (peer == nullptr) {
     counter_.change_link(key, [](LinkCounts& link) { ++link.tensors_dropped; });
   } else if (peer->sender.send(std::move(outgoing))) {
-    post(Busy{std::move(peer)});  // keeps LP-1
+    try {
+      post(Busy{peer});  // keeps LP-1
+    } catch (...) {      // a lack of memory
+      peer->sender.take_back();
+      throw;
+    }
   }
 }
 

@@ -9,7 +9,8 @@
 /// sends them; the loop sends the chunks that a socket does not take at once. The mutex guards the
 /// orders of other threads. Peers, networks and counts each guard themselves. No tensor is
 /// delivered or destroyed under any of these mutexes.
-/// LP-1: a peer whose outbox is not empty is busy, or an order that makes it busy is on its way.
+/// LP-1: a peer whose outbox is not empty is busy, or an order that makes it busy is on its way, or
+///       a send has just failed: then the next one continues.
 ///       Only the loop touches its socket until the outbox is empty.
 #pragma once
 

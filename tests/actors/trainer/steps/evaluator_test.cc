@@ -364,7 +364,7 @@ TEST_CASE("what cannot be evaluated is told, and training continues", "[integrat
                    (void)trainer.predict({torch::randn({16, kWide}, torch::kDouble)});
                  },
                  Errc::CompileShape),
-             ContainsSubstring("Double"));
+             ContainsSubstring("float64"));
   CHECK_THAT(refusal(
                  [&] {
                    (void)trainer.predict({torch::randn({0, kWide})});
