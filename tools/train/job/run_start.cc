@@ -33,6 +33,10 @@ void require_folder(const KeepingOptions& keeping) {
 
 /// Refuses to mix a new run with an earlier one, whose checkpoints a later --resume would take.
 void require_own_folder(const std::string& folder) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    return;  // a new one, or none that the run can use, which its places say
+  }
   if (const auto newest = find_checkpoint(folder).newest) {
     throw Error(Errc::UsageFile,
                 fmt::format("--save-dir: '{}' has checkpoints of an earlier run, the newest at "
