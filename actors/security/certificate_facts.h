@@ -15,7 +15,7 @@ namespace stagecraft::security {
 
 using TimePoint = std::chrono::system_clock::time_point;
 
-/// What the holder of a certificate may be.
+/// Role says which part of a cluster the holder of a certificate may act as.
 enum class Role : std::uint8_t { None, Authority, Driver, Worker };
 
 struct CertificateFacts {

@@ -188,7 +188,7 @@ void mark_recomputed(StageProgram& stage, const std::vector<GivenChunk>& given) 
       if (!of.recompute || of.end <= begin || end <= of.begin) {
         continue;
       }
-      // What was measured is an upper bound for one part, and the sum of all.
+      // The first part bears all measured bytes: no part has more, and the sum is right.
       if (of.begin >= begin) {
         chunk.replayed_bytes += of.replayed_bytes;
       }

@@ -41,7 +41,7 @@ struct CheckpointFacts {
   /// in version 1.
   std::vector<std::string> processors = {};
   std::optional<LossScale> loss_scale = {};  ///< TrainerState::loss_scale; from version 3 on
-  /// Of the loop that trained, if it told its state; from version 4 on.
+  /// The state of the loop that trained, if it told one; from version 4 on.
   std::optional<LoopState> loop = {};
   /// In how many updates parameter groups were frozen; from version 5 on. None: as frozen_for of
   /// the groups says.

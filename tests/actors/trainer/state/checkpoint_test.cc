@@ -157,7 +157,7 @@ TEST_CASE("a checkpoint with groups that were frozen in impossible updates is re
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
   Checkpoint wrong = example();
-  // Of 12 steps two changed no weight.
+  // Two of the 12 steps changed no weight.
   wrong.frozen = GENERATE(FrozenUpdates{{"a", 11}}, FrozenUpdates{{"a", 1}, {"b", -1}});
   CHECK(thrown_by([&] { write_checkpoint(path, wrong); }) == Errc::UsageFile);
 }
