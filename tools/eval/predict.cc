@@ -24,6 +24,7 @@
 #include "stagecraft/compiler/import/load_model.h"
 #include "stagecraft/compiler/import/model_text.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/compiler/libtorch/type_text.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/tools/common/command_json.h"
@@ -110,7 +111,7 @@ std::vector<Output> outputs_of_program(const Program& program) {
   const Graph& graph = program.compiled().graph;
   for (const ValueId id : graph.outputs) {
     const Value& value = graph.at(id);
-    outputs.push_back({c10::getDtypeNames(value.dtype).first, value.sizes});
+    outputs.push_back({type_text(value.dtype), value.sizes});
   }
   return outputs;
 }
