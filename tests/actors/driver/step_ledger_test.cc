@@ -77,30 +77,30 @@ TEST_CASE("updates of groups follow those that change weights, and go back with 
           "[actors][ledger]") {
   StepLedger ledger(LossScaling{.initial = 8.0},
                     GroupUpdates({{.match = "a"}, {.match = "b"}}, {"a", "b"}));
-  using Numbers = std::vector<std::int64_t>;
+  using UpdateNumbers = std::vector<std::int64_t>;
   const auto update = [&](const GroupFreezes& frozen, bool skipped = false) {
     const Submission submission = ledger.enter({}, 1).submission;
-    Numbers numbers = ledger.begin_update(frozen);
+    UpdateNumbers numbers = ledger.begin_update(frozen);
     ledger.complete(submission, {.skipped = skipped}, true);
     return numbers;
   };
-  CHECK(update({true}) == Numbers{0, 1});
-  CHECK(update({true}, /*skipped=*/true) == Numbers{0, 2});
-  CHECK(update({true}) == Numbers{0, 2});
+  CHECK(update({true}) == UpdateNumbers{0, 1});
+  CHECK(update({true}, /*skipped=*/true) == UpdateNumbers{0, 2});
+  CHECK(update({true}) == UpdateNumbers{0, 2});
   CHECK(ledger.frozen_updates() == FrozenUpdates{{"a", 2}});
-  CHECK(update({}) == Numbers{1, 3});
-  CHECK(ledger.begin_update({false, true}) == Numbers{2, 0});
+  CHECK(update({}) == UpdateNumbers{1, 3});
+  CHECK(ledger.begin_update({false, true}) == UpdateNumbers{2, 0});
   ledger.fail(ledger.enter({}, 1).submission, Error(Errc::WorkerFailed, "before the vote"));
-  CHECK(update({}) == Numbers{2, 4});
-  CHECK(ledger.begin_update({false, true}) == Numbers{3, 0});
+  CHECK(update({}) == UpdateNumbers{2, 4});
+  CHECK(ledger.begin_update({false, true}) == UpdateNumbers{3, 0});
   ledger.note_partial_update(/*skipped=*/false);
   ledger.resume(6);  // recovery goes forward to it
   CHECK(ledger.frozen_updates() == FrozenUpdates{{"a", 2}, {"b", 1}});
   ledger.resume(1);
   CHECK(ledger.frozen_updates() == FrozenUpdates{{"a", 1}});
-  CHECK(update({}) == Numbers{1, 2});
+  CHECK(update({}) == UpdateNumbers{1, 2});
   ledger.resume(9, LossScale{.factor = 8.0, .skipped = 1}, FrozenUpdates{{"b", 3}});
-  CHECK(update({}) == Numbers{9, 6});
+  CHECK(update({}) == UpdateNumbers{9, 6});
   CHECK(thrown_by([&] { (void)ledger.begin_update({true, true}); }) == Errc::UsageArgument);
 }
 
