@@ -82,7 +82,7 @@ const std::vector<ScheduleFormat>& table() {
        .recognizes = looks_like_jaxpp,
        .columns_are_times = false},
       {.name = "zero-bubble",
-       .summary = "what `print(create_schedule(config))` of the zero-bubble scheduler shows",
+       .summary = "what `print(create_schedule(config))` of zero-bubble shows",
        .words = kZeroBubbleWords,
        .read = only_schedule<&parse_zero_bubble>,
        .write = without_graph<&to_zero_bubble>,

@@ -55,7 +55,9 @@ ExitCode make_cluster_credentials(const std::vector<std::string>& words, Console
       "and a key for the driver and for each worker.",
       "stagecraft credentials make");
   app.option_defaults()->always_capture_default(false);
-  app.footer("Example: stagecraft credentials make cluster --workers 4 --valid-days 2");
+  app.footer(
+      "Exit status: 0 made; 2 wrong usage, or a folder that exists already or cannot be written.\n"
+      "Example: stagecraft credentials make cluster --workers 4 --valid-days 2");
   add_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

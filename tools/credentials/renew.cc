@@ -91,7 +91,10 @@ ExitCode renew_credentials(const std::vector<std::string>& words, Console& conso
       "(--add).",
       kRenewCommand);
   app.option_defaults()->always_capture_default(false);
-  app.footer("Example: stagecraft credentials renew cluster worker-3");
+  app.footer(
+      "Exit status: 0 renewed or added; 2 wrong usage, or a folder that cannot be read or "
+      "written.\n"
+      "Example: stagecraft credentials renew cluster worker-3");
   add_renew_options(app, options);
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

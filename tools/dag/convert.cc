@@ -48,6 +48,8 @@ ExitCode convert_strategy(const std::vector<std::string>& words, Console& consol
   app.footer(
       "If the form cannot express the strategy, the error names all directives that it cannot "
       "express.\n"
+      "Exit status: 0 written; 1 the schedule breaks a rule; 2 wrong usage, a file that cannot be "
+      "read, a strategy that the form cannot express, or output that cannot be written.\n"
       "Example: stagecraft dag convert two-copies.strategy --to piper -o two-copies.json");
   add_file_argument(app, options.file, "strategy or schedule file");
   add_read_options(app, options.read);

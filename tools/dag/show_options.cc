@@ -20,6 +20,8 @@ void add_dag_show_options(CLI::App& app, DagShowOptions& o) {
       "With a duration or --costs it also prints the time of a step, and how much communication "
       "runs under tasks: each rank has a processor, and a chunk the part of its stage's time that "
       "its operators take in --costs with --model, else an equal one.\n"
+      "Exit status: 0 shown; 1 the strategy or the schedule cannot be applied; 2 wrong usage, a "
+      "file that cannot be read, or output that cannot be written.\n"
       "Example: stagecraft schedule make 1f1b --devices 2 --microbatches 2 | stagecraft dag "
       "show -");
   add_file_argument(app, o.file, "strategy or schedule file");

@@ -22,6 +22,9 @@ ExitCode convert_schedule(const Words& words, Console& console) {
   app.footer(fmt::format(
       "FORMAT is one of these:\n{}\nIf the format cannot express the schedule, the error names the "
       "first such cell. Communication that a file lists is not copied: {} lays it out again.\n"
+      "Exit status: 0 converted, even if the schedule cannot run; 1 its rows do not run to their "
+      "end, so a list has no columns for text; 2 wrong usage, a file that cannot be read, a "
+      "schedule that the format cannot express, or output that cannot be written.\n"
       "Example: stagecraft schedule convert plan.txt --to pytorch -o plan.csv",
       format_lines(),
       communication_format()));

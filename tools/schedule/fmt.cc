@@ -93,6 +93,8 @@ ExitCode format_schedule(const Words& words, Console& console) {
   app.footer(
       "Aligns cells in columns, leaves out redundant headers, and keeps comments. The result can "
       "replace the file.\n"
+      "Exit status: 0 rewritten, even if the schedule cannot run; 2 wrong usage, a file that "
+      "cannot be read or would lose something, or output that cannot be written.\n"
       "Example: stagecraft schedule fmt plan.txt -o plan.txt");
   add_file_argument(app, path);
   add_read_options(app, read);

@@ -82,6 +82,9 @@ ExitCode list_schedules(const Words& words, Console& console) {
   bool json = false;
   CLI::App app("Lists the builders of `stagecraft schedule make`, and the file formats.",
                "stagecraft schedule list");
+  app.footer(
+      "Exit status: 0 listed; 2 wrong usage.\n"
+      "Example: stagecraft schedule list");
   app.add_flag("--json", json, "print one JSON object");
   if (const auto help = parse_command_line(app, words)) {
     write_output("", *help, console);

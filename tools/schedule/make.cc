@@ -102,6 +102,8 @@ ExitCode make_schedule(const Words& words, Console& console) {
   CLI::App app("Writes the schedule of a builder.", kMakeCommand);
   app.option_defaults()->always_capture_default(false);
   app.footer(
+      "Exit status: 0 made; 2 wrong usage, sizes that the builder cannot have, a file that cannot "
+      "be read, or output that cannot be written.\n"
       "Example: stagecraft schedule make interleaved --devices 4 --microbatches 8 --chunks 2");
   add_options(app, options);
   if (const auto help = parse_command_line(app, words)) {

@@ -164,6 +164,8 @@ ExitCode search_schedules(const Words& words, Console& console) {
       "schedules. Durations and times are those of one device's share of the model, as in compare. "
       "Replicas have one stage each on a device and half of the microbatches, as in chimera and "
       "dualpipe.\n"
+      "Exit status: 0 found, the optimum or not; 2 wrong usage, a file that cannot be read, or "
+      "output that cannot be written.\n"
       "Example: stagecraft schedule search --devices 4 --microbatches 6 --cap 3 --split");
   add_search_options(app, options);
   if (const auto help = parse_command_line(app, words)) {

@@ -118,6 +118,8 @@ ExitCode show_schedule(const Words& words, Console& console) {
       "grid. Durations and costs apply to both, which draw a valid schedule in time. A picture of "
       "several schedules draws them one above the other on one axis; their times are those of "
       "compare.\n"
+      "Exit status: 0 drawn, with any faults; 1 one of several schedules for a picture breaks a "
+      "rule; 2 wrong usage, a file that cannot be read, or output that cannot be written.\n"
       "Example: stagecraft schedule show 1f1b.txt zb-v.txt --pdf both.pdf --color-by kind");
   app.add_option("FILES", paths, "schedule files, with --html only one; - is standard input")
       ->required()

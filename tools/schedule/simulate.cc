@@ -88,6 +88,8 @@ ExitCode simulate_schedule(const Words& words, Console& console) {
                "stagecraft schedule simulate");
   app.footer(
       "Durations can have any unit; results have the same.\n"
+      "Exit status: 0 computed; 1 the schedule breaks a rule; 2 wrong usage, or a file that cannot "
+      "be read.\n"
       "Example: stagecraft schedule simulate plan.txt --f 1 --b 2 --latency 0.1");
   add_file_argument(app, path);
   add_read_options(app, read);

@@ -1,6 +1,9 @@
-/// Tests the manual pages and the completions that the build makes: they have every option that the
-/// help of a command lists, man renders them, and shells complete with them.
+/// Tests the help of all commands, which is made alike, and the manual pages and the completions
+/// that the build makes of it: they have every option that the help of a command lists, man renders
+/// them, and shells complete with them.
 
+#include <algorithm>
+#include <filesystem>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -87,6 +90,26 @@ void add_commands(const Words& command, std::vector<DescribedCommand>& all) {
   }
 }
 
+std::vector<DescribedCommand> all_commands() {
+  std::vector<DescribedCommand> all;
+  add_commands({"stagecraft"}, all);
+  CHECK(all.size() >= 20);
+  return all;
+}
+
+/// Returns the lines that are wider than a page of 80 columns, but for the usage, which is one line.
+Words wide_lines(const std::string& help) {
+  Words wide = matches(help, "^(.{81,})$");
+  std::erase_if(wide, [](const std::string& line) { return line.starts_with("Usage: "); });
+  return wide;
+}
+
+/// Returns the lines with the word "member", but for names of programs: code in `quotes`.
+Words lines_with_members(const std::string& text) {
+  return matches(std::regex_replace(text, std::regex("`[^`\n]*`"), ""),
+                 "^(.*\\b[Mm]embers?\\b.*)$");
+}
+
 std::string man_escaped(std::string text) {
   return std::regex_replace(text, std::regex("-"), "\\-");
 }
@@ -117,14 +140,50 @@ bool is_installed(const std::string& program) {
 
 }  // namespace
 
+TEST_CASE("the help of every command has the same parts, on a page of 80 columns",
+          "[tools][pages]") {
+  for (const auto& [command, help] : all_commands()) {
+    const std::string name = joined(command, " ");
+    CAPTURE(name, help);
+    CHECK(matches(help.substr(0, 1), "^([A-Z])$").size() == 1);
+    const std::string first = help.substr(0, help.find("\n\n"));
+    CHECK_THAT(first, ContainsSubstring(".\nUsage: " + name + " "));
+    const std::size_t status = help.find("\nExit status: ");
+    CHECK(status != std::string::npos);
+    if (help.find("\nCommands:\n") == std::string::npos) {
+      CHECK_THAT(help.substr(std::min(status, help.size())),
+                 ContainsSubstring("\nExample: stagecraft "));
+    }
+    CHECK(wide_lines(help) == Words());
+    CHECK(matches(help, " (INT|UINT|FLOAT)\\b") == Words());
+    CHECK(lines_with_members(help) == Words());
+  }
+}
+
+TEST_CASE("documents for users call the processes of a cluster by the words of their table",
+          "[tools][pages]") {
+  const std::filesystem::path source(STAGECRAFT_SOURCE_DIR);
+  std::vector<std::filesystem::path> documents{source / "README.md", source / "CHANGELOG.md"};
+  const Words for_developers{"architecture.md", "contributing.md", "plan-text.md", "protocol.md"};
+  for (const auto& entry : std::filesystem::directory_iterator(source / "docs")) {
+    const std::filesystem::path& document = entry.path();
+    if (document.extension() == ".md" &&
+        std::ranges::find(for_developers, document.filename().string()) == for_developers.end()) {
+      documents.push_back(document);
+    }
+  }
+  CHECK(documents.size() > 20);
+  for (const std::filesystem::path& document : documents) {
+    CAPTURE(document);
+    CHECK(lines_with_members(read_text_file(document)) == Words());
+  }
+}
+
 TEST_CASE("every option of every command is in its manual page and in all completions",
           "[tools][pages]") {
-  std::vector<DescribedCommand> commands;
-  add_commands({"stagecraft"}, commands);
-  CHECK(commands.size() >= 20);
   const std::string bash = page("bash/stagecraft"), zsh = page("zsh/_stagecraft"),
                     fish = page("fish/stagecraft.fish");
-  for (const auto& [command, help] : commands) {
+  for (const auto& [command, help] : all_commands()) {
     const std::string name = joined(command, " ");
     CAPTURE(name);
     const std::string of_bash = joined(matches(lines_with("'" + name + "') options='", bash),
