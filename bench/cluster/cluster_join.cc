@@ -32,6 +32,7 @@
 
 #include "stagecraft/actors/launch/fleet/fleet.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/base/byte_count.h"
 #include "stagecraft/base/median.h"
 #include "stagecraft/bench/cluster/played_workers.h"
 #include "stagecraft/bench/hardware.h"
@@ -260,18 +261,18 @@ void print(int workers, const std::vector<Figures>& rounds) {
       of(&Figures::credentials_s));
   fmt::print(
       "       driver: {:.0f} connections, {:.0f} open files, {:.0f} threads, {:.1f} MiB more; "
-      "for each worker {:.1f} KB sent and {:.1f} KB received\n",
+      "for each worker {} sent and {} received\n",
       of(&Figures::connections),
       of(&Figures::descriptors),
       of(&Figures::threads),
       of(&Figures::memory_mib),
-      of(&Figures::sent) / workers / 1e3,
-      of(&Figures::received) / workers / 1e3);
+      bytes_text(of(&Figures::sent) / workers),
+      bytes_text(of(&Figures::received) / workers));
   fmt::print(
-      "       addresses of all to all in {:.2f} s, {:.1f} KB for each worker; a step's orders "
+      "       addresses of all to all in {:.2f} s, {} for each worker; a step's orders "
       "and reports {:.1f} ms, {:.1f} us of the driver's processors for each worker\n",
       of(&Figures::network_s),
-      of(&Figures::network_sent) / workers / 1e3,
+      bytes_text(of(&Figures::network_sent) / workers),
       of(&Figures::order_ms),
       of(&Figures::order_cpu_ms) / workers * 1e3);
 }

@@ -1,7 +1,7 @@
 /// HandshakeBound watches the bytes that a peer sends before TLS encrypts them, and refuses a
 /// handshake message that announces more than a member's ever has.
 ///
-/// OpenSSL takes memory for a message when its length is announced: up to 131 KB for a ClientHello,
+/// OpenSSL takes memory for a message when its length is announced: up to 128 KiB for a ClientHello,
 /// of everybody who reaches the port. Each TlsSession has one, on the thread of CAF's loop. Pure.
 /// Source: RFC 8446, sections 4 (message: type, 3 bytes of length) and 5.1 (record: type, 2 bytes
 ///         of version, 2 bytes of length).
@@ -13,7 +13,7 @@
 
 namespace stagecraft {
 
-/// The longest accepted message. A member's ClientHello has 0.3 KB, its certificates 1 KB.
+/// The longest accepted message. A member's ClientHello has 0.3 KiB, its certificates 1 KiB.
 inline constexpr std::size_t kMostOfHandshakeMessage = std::size_t{16} << 10U;
 
 class HandshakeBound {
