@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <regex>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/render/svg.h"
 #include "stagecraft/tests/scheduler/golden.h"
 #include "stagecraft/tests/support/catch.h"
@@ -130,6 +132,47 @@ TEST_CASE("narrow cells bear the microbatch alone, in TikZ and SVG alike, and it
   both(700, "0F9", false);
   both(700, "9", true);
   both(700, said, true);
+}
+
+/// Returns how often each number stands in a cell, and checks that it can be read on paper.
+std::map<std::string, int> numbers_in_cells(const std::string& tikz) {
+  constexpr double kLegible = 4;    // pt
+  constexpr double kOtherText = 8;  // pt, at least: axis, rows and legend
+  std::map<std::string, int> found;
+  const std::regex wanted(R"re(fontsize\{([0-9.]*)\}[^\n]* \{([0-9]+)\};)re");
+  for (std::sregex_iterator at(tikz.begin(), tikz.end(), wanted), end; at != end; ++at) {
+    const double size = std::stod((*at)[1]);
+    if (size < kOtherText) {
+      CHECK(size >= kLegible);
+      ++found[(*at)[2]];
+    }
+  }
+  return found;
+}
+
+TEST_CASE("cells of ZB-V have text at the usual width", "[scheduler][render]") {
+  const Schedule schedule = build_schedule("zb-v", {.devices = 4, .microbatches = 8});
+  std::map<std::string, int> microbatches;
+  for (const Schedule::Row& row : schedule.rows()) {
+    for (const Cell& cell : row) {
+      for (const Task& task : cell.tasks()) {
+        ++microbatches[std::to_string(task.microbatch.value)];
+      }
+    }
+  }
+  CHECK(microbatches.size() == 8);
+  const std::string tikz = timed_tikz(schedule);
+  CHECK(numbers_in_cells(tikz) == microbatches);
+  CHECK_THAT(
+      tikz,
+      ContainsSubstring("a number alone is the microbatch") && !ContainsSubstring("have no text"));
+}
+
+TEST_CASE("cells of 2 pt have no text, which is said", "[scheduler][render]") {
+  // A digit of 4 pt is 2 pt wide and 3 pt high, so no text of two digits fits, not even upright.
+  const std::string tikz = timed_tikz(build_schedule("zb-v", {.devices = 4, .microbatches = 16}));
+  CHECK(numbers_in_cells(tikz).empty());
+  CHECK_THAT(tikz, ContainsSubstring("cells too narrow for a name have no text"));
 }
 
 TEST_CASE("a TikZ picture of a million cells is refused", "[scheduler][render]") {
