@@ -192,6 +192,21 @@ TEST_CASE("EV-2: a module is captured in evaluation mode once, not for every bat
         other.evaluate({{batch.inputs, batch.labels}}, kept)["scaled"]);
 }
 
+/// Holds the rows of a batch, one by one, as a loader of LibTorch reads them.
+struct RowsOf : torch::data::datasets::Dataset<RowsOf> {
+  explicit RowsOf(const Data& batch) : x(batch.inputs[0].tensor), y(batch.labels[0].tensor) {}
+
+  torch::data::Example<> get(std::size_t index) override {
+    const auto row = static_cast<std::int64_t>(index);
+    return {x[row], y[row]};
+  }
+  [[nodiscard]] std::optional<std::size_t> size() const override {
+    return static_cast<std::size_t>(x.size(0));
+  }
+
+  torch::Tensor x, y;
+};
+
 TEST_CASE("a loader is predicted batch by batch, in order, and its last batch may be smaller",
           "[integration][evaluation]") {
   PixelClassifier model = classifier();
@@ -214,6 +229,9 @@ TEST_CASE("a loader is predicted batch by batch, in order, and its last batch ma
   CHECK(torch::equal(trainer.predict(inputs)[0], whole));
   const auto loader = std::make_unique<std::vector<LabeledBatch>>(labeled);
   CHECK(torch::equal(trainer.predict(loader)[0], whole));
+  const auto of_libtorch = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(
+      RowsOf(all).map(torch::data::transforms::Stack<>()), 16);
+  CHECK(torch::equal(trainer.predict(of_libtorch)[0], whole));
   std::vector<torch::Tensor> told;
   trainer.predict(labeled, [&](std::vector<torch::Tensor> outputs) {
     told.push_back(std::move(outputs.at(0)));
