@@ -1,4 +1,5 @@
-/// Tests the files of `stagecraft schedule compare --html` and `sweep --svg` in a real browser.
+/// Tests files that commands write in a real browser: `stagecraft schedule compare --html`, `sweep
+/// --svg` and `show --svg`, and `stagecraft trace show --svg`.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -18,11 +19,19 @@ class Written {
  public:
   /// `words` is a command whose last option takes the file's name.
   Page open(const std::string& words, const std::string& name, const PageOptions& options = {}) {
-    const std::string path = folder_.path() + '/' + name;
-    const CommandResult result = run_schedule_line(words + ' ' + path);
+    const CommandResult result = run_schedule_line(words + ' ' + path_of(name));
     CAPTURE(words, result.err);
     REQUIRE(result.exit_code == 0);
-    return Page(browser_, path, options);
+    return open_file(name, options);
+  }
+
+  /// Opens a file that was written into the folder.
+  Page open_file(const std::string& name, const PageOptions& options) {
+    return Page(browser_, path_of(name), options);
+  }
+
+  [[nodiscard]] std::string path_of(const std::string& name) const {
+    return folder_.path() + '/' + name;
   }
 
   [[nodiscard]] std::string file(const std::string& name, const std::string& text) const {
@@ -140,6 +149,96 @@ TEST_CASE("the plot of a sweep has a curve for each schedule, and its legend is 
   CHECK(offsets[0] != offsets[2]);
   std::ranges::sort(looks);
   CHECK(std::ranges::adjacent_find(looks) == looks.end());
+}
+
+/// Checks a picture of schedules one above the other: their names, one axis with the name of its
+/// unit and the same grid for all, and every text where it belongs.
+void check_panels(Page& page, const std::vector<std::string>& names, const std::string& unit) {
+  CHECK(page.complaints() == std::vector<std::string>());
+  CHECK(page.requests().size() == 1);
+  CHECK(texts(page, ".panel") == names);
+  CHECK(std::ranges::count(texts(page, ".label"), unit) == 1);
+  const std::vector<std::string> marks = texts(page, ".axis");
+  REQUIRE(marks.size() > 2);
+  CHECK(marks.front() == "0");
+  const auto lefts = [&](const std::string& selector) {
+    return page
+        .evaluate("Array.from(document.querySelectorAll(" + Json(selector).dump() +
+                  "), e => e.getBoundingClientRect().left)")
+        .get<std::vector<double>>();
+  };
+  const std::vector<double> grid = lefts(".tick");
+  REQUIRE(grid.size() == names.size() * marks.size());
+  for (std::size_t i = marks.size(); i < grid.size(); ++i) {
+    CHECK(grid[i] == grid[i % marks.size()]);
+  }
+  for (const double row : lefts(".row")) {
+    CHECK(row == grid.front());
+  }
+  const Json outside = page.evaluate(
+      "(() => {"
+      " const box = e => e.getBoundingClientRect();"
+      " const picture = box(document.documentElement);"
+      " const all = Array.from(document.querySelectorAll('text'));"
+      " const leaves = (t, b) => t.left < b.left - 0.1 || t.right > b.right + 0.1;"
+      " return all.filter(text => {"
+      "   const t = box(text), entry = text.closest('.entry');"
+      "   return leaves(t, picture) || t.top < picture.top || t.bottom > picture.bottom ||"
+      "     (entry !== null && leaves(t, box(entry.querySelector('rect')))); })"
+      "  .map(text => text.textContent); })()");
+  CHECK(outside == Json::array());
+}
+
+TEST_CASE("a picture of two schedules has one axis, and its texts are inside it", "[browser]") {
+  Written written;
+  const auto made = [&](const std::string& builder) {
+    return written.file(builder + ".txt",
+                        run_schedule_line("make " + builder + " --devices 4 --microbatches 8").out);
+  };
+  Page page = written.open("show " + made("1f1b") + ' ' + made("zb-v") + " --color-by kind --svg",
+                           "both.svg",
+                           {.width = 1600, .height = 360});
+  const Screenshot shot = page.screenshot();
+  save(shot, "two-schedules");
+  CHECK(shot.colors > 7);
+  CHECK(page.count(".entry") == 4 * 8 * 2 + 4 * 2 * 8 * 3);
+  CHECK(page.count(".entry text") == page.count(".entry"));
+  check_panels(page, {"1f1b", "zb-v"}, "time");
+}
+
+TEST_CASE("a run below its plan has one axis, and its texts are inside it", "[browser]") {
+  Written written;
+  const auto run = [](std::vector<std::string> words) {
+    words.insert(words.begin(), STAGECRAFT_COMMAND);
+    const CommandResult result = run_command(words);
+    CAPTURE(result.err);
+    REQUIRE(result.exit_code == 0);
+  };
+  const std::string trace = written.path_of("trace.json");
+  run({"train",
+       "--schedule",
+       "zb-v",
+       "--ranks",
+       "4",
+       "--layers",
+       "8",
+       "--microbatches",
+       "8",
+       "--steps",
+       "3",
+       "--seq",
+       "16",
+       "--dim",
+       "16",
+       "--trace",
+       trace});
+  run({"trace", "show", trace, "--color-by", "kind", "--svg", written.path_of("trace.svg")});
+  Page page = written.open_file("trace.svg", {.width = 1600, .height = 400});
+  const Screenshot shot = page.screenshot();
+  save(shot, "trace");
+  CHECK(shot.colors > 7);
+  CHECK(page.count(".entry") == 2 * 4 * 2 * 8 * 3);
+  check_panels(page, {"planned", "measured, mean of 2 steps"}, "ms");
 }
 
 }  // namespace

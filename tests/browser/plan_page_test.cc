@@ -2,7 +2,10 @@
 #include "stagecraft/scheduler/render/html/plan_page.h"
 
 #include <algorithm>
+#include <cctype>
+#include <regex>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -121,6 +124,29 @@ TEST_CASE("a page writes bytes as the terminal does, on its axes too", "[browser
   for (const auto& candidate : plan.page().candidates) {
     CHECK_THAT(list, ContainsSubstring(bytes_text(candidate.bytes)));
   }
+}
+
+TEST_CASE("the axes of time and memory have their units at every tick", "[browser]") {
+  Plan plan;
+  Page page = plan.open("", {.width = 1280, .height = 1900});
+  const auto words =
+      page.evaluate(
+              "Array.from(document.querySelectorAll('#front text.dim'), text => text.textContent)")
+          .get<std::vector<std::string>>();
+  CHECK(std::ranges::count(words, "time of a step") == 1);
+  CHECK(std::ranges::count(words, "memory of the fullest device") == 1);
+  const std::regex duration("[0-9.]+ (s|ms|\u00b5s)"), bytes("[0-9.]+ ([KMGT]i)?B");
+  int times = 0, sizes = 0;
+  for (const std::string& text : words) {
+    CAPTURE(text);
+    const bool is_time = std::regex_match(text, duration), is_size = std::regex_match(text, bytes);
+    CHECK((is_time || is_size) == (std::isdigit(static_cast<unsigned char>(text.front())) != 0));
+    times += is_time ? 1 : 0;
+    sizes += is_size ? 1 : 0;
+  }
+  CHECK(times >= 3);
+  CHECK(sizes >= 3);
+  CHECK(std::ranges::count(words, "0 s") == 1);
 }
 
 TEST_CASE("what is pointed at says what it is", "[browser]") {
