@@ -1,8 +1,9 @@
 /// HandshakeBound watches the bytes that a peer sends before TLS encrypts them, and refuses a
 /// handshake message that announces more than a member's ever has.
 ///
-/// OpenSSL takes memory for a message when its length is announced: up to 128 KiB for a ClientHello,
-/// of everybody who reaches the port. Each TlsSession has one, on the thread of CAF's loop. Pure.
+/// OpenSSL takes memory for a message when its length is announced: up to 128 KiB for a
+/// ClientHello, of everybody who reaches the port. Each TlsSession has one, on the thread of CAF's
+/// loop. Pure.
 /// Source: RFC 8446, sections 4 (message: type, 3 bytes of length) and 5.1 (record: type, 2 bytes
 ///         of version, 2 bytes of length).
 #pragma once

@@ -97,7 +97,7 @@ std::vector<DescribedCommand> all_commands() {
   return all;
 }
 
-/// Returns the lines that are wider than a page of 80 columns, but for the usage, which is one line.
+/// Returns the lines that are wider than 80 columns, but for the usage, which is one line.
 Words wide_lines(const std::string& help) {
   Words wide = matches(help, "^(.{81,})$");
   std::erase_if(wide, [](const std::string& line) { return line.starts_with("Usage: "); });
