@@ -64,8 +64,7 @@ PlanGroup ranks_that_divide(const TrainingDag& dag, int bucket) {
   const auto node = std::ranges::find_if(dag.nodes, [&](const DagNode& n) {
     return computes(n.kind) && n.stage == of.stages.front();
   });
-  std::vector<Rank> ranks = dag.places[static_cast<std::size_t>(node->place)];
-  std::ranges::sort(ranks);
+  const std::vector<Rank>& ranks = dag.places[static_cast<std::size_t>(node->place)];
   PlanGroup group{.kind = PlanGroup::Kind::Divided, .bucket = bucket, .stages = of.stages};
   for (auto set = ranks.begin(); set != ranks.end(); set += of.parts) {
     group.sets.emplace_back(set, set + of.parts);

@@ -90,7 +90,8 @@ void check_members(const Plan& plan,
   }
 }
 
-/// Checks that the ranks that divide weights, each in one set, and no others, have one list (P-13).
+/// Checks that the ranks that divide weights, each in one set, and no others, have one list, and
+/// take the step's microbatches in their order (P-13).
 void check_divided(const Plan& plan, std::size_t number, std::vector<std::string>& faults) {
   const PlanGroup& group = plan.tables.groups[number];
   std::multiset<Rank> members;
@@ -108,6 +109,18 @@ void check_divided(const Plan& plan, std::size_t number, std::vector<std::string
                                    to_string(plan.tables, group)));
       return;
     }
+  }
+  const int own = plan.tables.microbatches / static_cast<int>(members.size());
+  int first = 0;
+  for (const Rank rank : members) {
+    if (plan.ranks[rank.index()].first_microbatch != first) {
+      faults.push_back(
+          fmt::format("P-13: group {}, {}: its ranks do not take the microbatches in their order",
+                      number,
+                      to_string(plan.tables, group)));
+      return;
+    }
+    first += own;
   }
 }
 

@@ -249,6 +249,27 @@ bool divides_weights(const PlanTables& tables) {
          tables.groups.end();
 }
 
+std::vector<Microbatch> exchanged_microbatches(const PlanTables& tables,
+                                               Rank rank,
+                                               const Instruction& exchange) {
+  const PlanGroup& group = tables.groups[static_cast<std::size_t>(exchange.group)];
+  std::vector<Rank> all;
+  for (const std::vector<Rank>& set : group.sets) {
+    all.insert(all.end(), set.begin(), set.end());
+  }
+  std::ranges::sort(all);
+  const int own = tables.microbatches / std::max(1, static_cast<int>(all.size()));
+  const int size = tables.stages[exchange.task.stage.index()].size;
+  std::vector<Microbatch> microbatches;
+  for (const Rank member : group.members(rank)) {
+    const auto position = std::ranges::lower_bound(all, member) - all.begin();
+    const RankPlan there{
+        .rank = member, .first_microbatch = static_cast<std::int32_t>(position) * own, .peers = {}};
+    microbatches.push_back(in_step_of(there, exchange.task.microbatch, size));
+  }
+  return microbatches;
+}
+
 bool copies_differ(const Plan& plan) {
   return divides_weights(plan.tables) ||
          std::ranges::any_of(plan.tables.groups, &PlanGroup::has_shards);

@@ -48,7 +48,7 @@
 ///      returns the results before the next chunk of the task runs. All ranks of the group have
 ///      one list, and no other rank has it. If several sets of ranks divide a chunk, those with
 ///      the same part are one set of a group of copies, which shares nothing; no other group sums
-///      the chunk.
+///      the chunk. Its ranks, ascending, take the step's microbatches in order, as many each.
 #pragma once
 
 #include <cstdint>
@@ -217,6 +217,12 @@ struct Plan {
 
 /// Returns whether ranks divide the weights of a chunk (P-13).
 [[nodiscard]] bool divides_weights(const PlanTables& tables);
+
+/// Returns the step's microbatches whose samples an exchange of the rank moves, one of each rank of
+/// its set, ascending by rank (P-13). Requires: the rank has the exchange.
+[[nodiscard]] std::vector<Microbatch> exchanged_microbatches(const PlanTables& tables,
+                                                             Rank rank,
+                                                             const Instruction& exchange);
 
 /// Returns whether copies of a stage hold different things: shards, or parts of divided weights.
 [[nodiscard]] bool copies_differ(const Plan& plan);

@@ -1,13 +1,17 @@
 /// Exchanges moves the samples of divided chunks between the ranks of their groups (P-13), and the
 /// gradients of these samples.
 ///
-/// Each of n ranks has the samples of its own microbatch for all experts, and 1/n of the experts:
+/// Each of n ranks has the samples of its own microbatch for all experts, and 1/n of the experts. C
+/// is the number of samples of each expert in its microbatch, S the sum of C over the ranks:
 ///
-///     brings     [E, C, d] of each rank    ->  [E/n, n*C, d], those of all ranks for its experts
-///     returns    [E/n, n*C, d]             ->  [E, C, d], those of its own microbatch
+///     brings     [E, C, d] of each rank    ->  [E/n, S, d], those of all ranks for its experts
+///     returns    [E/n, S, d]               ->  [E, C, d], those of its own microbatch
 ///
 /// The executor makes it and uses it on its plan thread.
 /// XC-1: in dimension 1, samples lie in ascending order of their ranks.
+/// XC-2: microbatches of other shapes have other C. Parts cross with the samples of the largest,
+///       padded with zeros, which no chunk sees: microbatches of one step differ by one sample of
+///       a batch at most (PT-1).
 #pragma once
 
 #include <cstddef>
@@ -37,28 +41,42 @@ class Exchanges {
   /// `tags`: plan, epoch and submission of the step's collectives.
   void begin_step(const Sequence& tags);
 
+  /// Stages holds the stage of an exchange as each rank of its group runs it, for the shape of its
+  /// microbatch; ascending by rank.
+  using Stages = std::vector<const StageRuntime*>;
+
   /// Hands over the values that an exchange moves. Requires: its Start or Finish; `saved` is of its
-  /// task, `stage` of the task's shape.
-  /// Errors: PlanInvalid for values without experts for each rank, or without samples of each;
-  /// those of Collective::all_to_all and its wait.
-  void start(const Instruction& exchange, const StageRuntime& stage, SavedStage& saved);
+  /// task.
+  /// Errors: PlanInvalid for values without experts for each rank, or of sizes that differ in more
+  /// than samples; those of Collective::all_to_all and its wait.
+  void start(const Instruction& exchange, const Stages& stages, SavedStage& saved);
   /// Waits, and replaces them by what the other ranks have sent.
   void finish(const Instruction& exchange,
-              const StageRuntime& stage,
+              const Stages& stages,
               SavedStage& saved,
               Deadline deadline);
+
+  /// Crossing says how a value crosses.
+  struct Crossing {
+    std::vector<std::int64_t> samples;        ///< of each rank, ascending by rank
+    std::int64_t most = 0;                    ///< of these
+    std::vector<std::int64_t> before, after;  ///< the sizes of the value
+  };
 
   /// Gives up what a failed step has started.
   void drop();
 
  private:
   struct Moved {
-    std::size_t position = 0;         // among the values of the exchange
-    std::vector<std::int64_t> sizes;  // as received
+    std::size_t position = 0;  // among the values of the exchange
+    Crossing crossing;
     bool requires_grad = false;
     std::unique_ptr<PendingResult> pending;
   };
   using Round = std::pair<std::int32_t, std::int32_t>;  // group, round
+
+  /// Returns the position of this rank among those of the group.
+  [[nodiscard]] std::size_t position_in(const Group& group) const;
 
   const PlanShare& share_;
   Collective& collective_;

@@ -66,9 +66,6 @@ void check_order(const StepOrder& order,
                     "or have weights that no mean can have",
                     setup.train.tables->microbatches));
   }
-  if (order.program == kTraining && !may_run(*setup.train.tables, order.parts)) {
-    refuse("a step was ordered of unlike microbatches, and ranks exchange their samples");
-  }
   if (!is_possible(order.loss_scale, order.step.value)) {
     refuse("a step was ordered with a scale of losses that no run can have");
   }

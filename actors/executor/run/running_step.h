@@ -25,17 +25,25 @@ struct RunningStep {
   MadeValues kept = {};        ///< the outputs that stay on the rank
   NcclLinks* links = nullptr;  ///< null: tensors cross in the host's memory between processes
 
+  /// Experts get gradients of samples of several microbatches at once, so losses are multiplied by
+  /// the weights of their microbatches. Without experts, the sums of gradients take the weights.
+  const bool weighs_losses = divides_weights(*plan.bound.share->tables);
+
   [[nodiscard]] bool trains() const { return order.program == kTraining; }
 
-  /// Returns shape and weight of an instruction's microbatch.
-  [[nodiscard]] PartRun part(const BoundInstruction& bound) const {
-    return part_of(order.parts, bound.microbatch.index());
+  /// Returns the stages for the shape of a microbatch.
+  [[nodiscard]] const LoadedShape& shape(Microbatch m) const {
+    return program.shapes.at(part_of(order.parts, m.index()).shape);
   }
+  /// Returns the factor of the loss of a microbatch in its backward.
+  [[nodiscard]] double loss_factor(Microbatch m) const {
+    return weighs_losses ? order.loss_scale.factor * weight(m) : order.loss_scale.factor;
+  }
+  /// Returns the weight with which gradients of a microbatch are added up.
+  [[nodiscard]] double sum_weight(Microbatch m) const { return weighs_losses ? 1.0 : weight(m); }
 
-  /// Returns the stages for the shape of an instruction's microbatch.
-  [[nodiscard]] const LoadedShape& shape(const BoundInstruction& bound) const {
-    return program.shapes.at(part(bound).shape);
-  }
+ private:
+  [[nodiscard]] double weight(Microbatch m) const { return part_of(order.parts, m.index()).weight; }
 };
 
 }  // namespace stagecraft

@@ -197,13 +197,16 @@ void StepLoop::execute(const BoundInstruction& bound, std::size_t position) {
 
 void StepLoop::exchange(const BoundInstruction& bound) {
   const auto waiting = rank_.times.pass(&RankTimes::waiting);
-  const StageRuntime& stage = step_.shape(bound).stages[bound.stage];
+  Exchanges::Stages stages;
+  for (const Microbatch microbatch : bound.exchanged) {
+    stages.push_back(&step_.shape(microbatch).stages[bound.stage]);
+  }
   SavedStage& saved = step_.plan.slots.saved(bound.slot);
   if (bound.instruction->op == Op::Start) {
-    rank_.exchanges.start(*bound.instruction, stage, saved);
+    rank_.exchanges.start(*bound.instruction, stages, saved);
   } else {
     const Deadline deadline = rank_.progress.waits.clock().now() + patience(rank_.setup.options);
-    rank_.exchanges.finish(*bound.instruction, stage, saved, deadline);
+    rank_.exchanges.finish(*bound.instruction, stages, saved, deadline);
   }
 }
 

@@ -30,7 +30,7 @@ void TaskRunner::run(const BoundInstruction& bound) {
 
 void TaskRunner::forward(const BoundInstruction& bound) {
   const auto computing = times_.compute(&RankTimes::forward);
-  const LoadedShape& shape = step_.shape(bound);
+  const LoadedShape& shape = step_.shape(bound.microbatch);
   const StageRuntime& stage = shape.stages[bound.stage];
   SavedStage fresh;
   SavedStage& saved = bound.begins ? fresh : slots_.saved(bound.saved);
@@ -79,7 +79,7 @@ void TaskRunner::keep(const BoundInstruction& bound,
 void TaskRunner::backward(const BoundInstruction& bound) {
   const auto computing = times_.compute(&RankTimes::backward);
   const CellKind kind = bound.instruction->task.kind;
-  const StageRuntime& stage = step_.shape(bound).stages[bound.stage];
+  const StageRuntime& stage = step_.shape(bound.microbatch).stages[bound.stage];
   SavedStage& saved = slots_.saved(bound.saved);
   if (stage.program->recomputes() && !saved.input_half_done()) {
     slots_.now_keeps(bound.saved, bytes_with_replay(*stage.program, kind));
@@ -89,8 +89,8 @@ void TaskRunner::backward(const BoundInstruction& bound) {
       bound.instruction->chunks,
       saved,
       output_gradients(bound),
-      bound.is_accumulated_next ? std::optional(step_.part(bound).weight) : std::nullopt,
-      step_.order.loss_scale.factor);
+      bound.is_accumulated_next ? std::optional(step_.sum_weight(bound.microbatch)) : std::nullopt,
+      step_.loss_factor(bound.microbatch));
   for (std::size_t i = 0; i < made.inputs.size(); ++i) {
     slots_.put(bound.input_gradients[i], std::move(made.inputs[i]));
   }
@@ -103,7 +103,7 @@ void TaskRunner::accumulate(const BoundInstruction& bound) {
   const auto computing = times_.compute(&RankTimes::backward);
   StageRuntime& stage = trained_[bound.stage];
   const std::vector<at::Tensor>& gradients = slots_.parameter_gradients(bound.slot);
-  const double weight = step_.part(bound).weight;
+  const double weight = step_.sum_weight(bound.microbatch);
   if (bound.instruction->chunks == stage.whole()) {
     stage.buckets.accumulate(gradients, weight);
   } else {

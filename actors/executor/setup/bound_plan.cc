@@ -361,6 +361,9 @@ class Binder {
     if (i.op == Op::Run || i.op == Op::Accumulate || is_exchange(i)) {
       b.microbatch = in_step_of(share_.rank, i.task.microbatch, share_.stage(b.stage).size);
     }
+    if (is_exchange(i)) {
+      b.exchanged = exchanged_microbatches(*share_.tables, share_.rank.rank, i);
+    }
     if (is_transfer(i.op)) {
       b.peer = share_.rank.peers[i.peer.index()];
       b.tagged = tagged_microbatch(*share_.tables, share_.rank, i);

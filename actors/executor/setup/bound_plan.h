@@ -28,6 +28,8 @@ struct BoundInstruction {
   bool is_waited_for = false;      ///< work on another stream waits for it
   /// Send, Recv, Free, Accumulate, an exchange: the slot it works on; Regroup: the slot it fills.
   SlotId slot{-1};
+  /// An exchange: the microbatches whose samples it moves, ascending by rank of its group.
+  std::vector<Microbatch> exchanged;
   // For Run. A slot below 0: these chunks of the task have none.
   std::vector<SlotId> inputs;   ///< forward: per input of the stage; Regroup: the slots it reads
   std::vector<SlotId> outputs;  ///< forward: per output of the stage

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -197,6 +198,11 @@ class SetupCheck {
           "of at least 2",
           number);
       return;
+    }
+    const auto before = std::distance(all.begin(), all.lower_bound(setup_.rank()));
+    if (!members.empty() &&
+        setup_.train.rank.first_microbatch != before * (tables().microbatches / std::ssize(all))) {
+      fault("the ranks of group {} do not take the microbatches in their order", number);
     }
     if (setup_.options.device != "cpu" || setup_.options.dispatch == Dispatch::Decided) {
       fault(

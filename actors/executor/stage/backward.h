@@ -24,7 +24,7 @@ struct Gradients {
 
 /// Runs the whole backward and frees the graph. `output_gradients`: per output, undefined if no
 /// stage sends one. `so_far`: the sums to add to, undefined or empty if there are none.
-/// `loss_scale`: LossScale::factor.
+/// `loss_scale`: the factor of the loss.
 [[nodiscard]] Gradients backward(Saved& saved,
                                  const std::vector<at::Tensor>& output_gradients,
                                  const std::vector<torch::autograd::Edge>& parameters,

@@ -93,7 +93,7 @@ class StageRuntime {
   /// comes first does all. `output_gradients`: per output; undefined if no stage sends one, or with
   /// another range. `accumulated`: the weight with which the gradients of `parameters` are
   /// accumulated next. The buckets take each as soon as it is complete, and it comes back undefined
-  /// (StageBuckets::take). `loss_scale`: LossScale::factor.
+  /// (StageBuckets::take). `loss_scale`: RunningStep::loss_factor.
   [[nodiscard]] StageGradients backward(CellKind kind,
                                         const ChunkRange& range,
                                         SavedStage& saved,

@@ -1,8 +1,5 @@
 #include "stagecraft/actors/executor/step/step_parts.h"
 
-#include <algorithm>
-
-#include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/compiler/shapes/parts.h"
 
 namespace stagecraft {
@@ -37,12 +34,6 @@ void append(PartRuns& all, const PartRuns& batch, int microbatches) {
     all.push_back({.count = microbatches});
   }
   all.insert(all.end(), batch.begin(), batch.end());
-}
-
-bool may_run(const PlanTables& tables, const PartRuns& runs) {
-  return !divides_weights(tables) || std::ranges::all_of(runs, [&](const PartRun& run) {
-    return run.shape == runs.front().shape && run.weight == runs.front().weight;
-  });
 }
 
 PartRun part_of(const PartRuns& runs, std::size_t m) {

@@ -11,7 +11,6 @@
 namespace stagecraft {
 
 struct Parts;
-struct PlanTables;
 
 /// PartRun is `count` equal microbatches in a row.
 struct PartRun {
@@ -38,10 +37,6 @@ void append(PartRuns& all, const PartRuns& batch, int microbatches);
 
 /// Returns the run entry of microbatch m.
 [[nodiscard]] PartRun part_of(const PartRuns& runs, std::size_t m);
-
-/// Returns whether the ranks can run such microbatches: those that divide weights exchange samples
-/// of as many, so all must be alike.
-[[nodiscard]] bool may_run(const PlanTables& tables, const PartRuns& runs);
 
 /// Returns the weight of all microbatches together.
 [[nodiscard]] double total_weight(const PartRuns& runs, int microbatches);

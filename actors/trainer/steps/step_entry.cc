@@ -1,21 +1,48 @@
 #include "stagecraft/actors/trainer/steps/step_entry.h"
 
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
+#include "stagecraft/compiler/stage/unlike_regions.h"
 
 namespace stagecraft {
+namespace {
+
+using StagesOfShape = std::vector<StageProgram>;
+
+/// Refuses microbatches of different shapes whose samples an expert cannot compute at once.
+/// Errors: UsageArgument.
+void check_exchanged(const CompiledProgram& program, const Parts& parts) {
+  const StagesOfShape* before = nullptr;
+  for (const std::shared_ptr<const OtherShape>& shape : parts.shapes) {
+    const StagesOfShape& stages = shape == nullptr ? program.partition.stages : shape->stages;
+    for (std::size_t s = 0; before != nullptr && before != &stages && s < stages.size(); ++s) {
+      if (const std::string why = unlike_regions((*before)[s], stages[s]); !why.empty()) {
+        throw Error(
+            Errc::UsageArgument,
+            fmt::format("microbatches of this batch have different sizes, and a region of stage "
+                        "\"{}\", whose experts ranks divide (shard), {}: make it independent of "
+                        "the number of samples, or give batches that the {} microbatches divide",
+                        stages[s].name,
+                        why,
+                        program.microbatches));
+      }
+    }
+    before = &stages;
+  }
+}
+
+}  // namespace
 
 StepInput StepEntry::input(const KnownPrograms::Sent& sent, Parts& split, double scale) const {
-  PartRuns runs = runs_of(split, scale);  // first: it counts the tensors
-  if (!may_run(sent.plan->tables, runs)) {
-    throw Error(
-        Errc::UsageArgument,
-        "microbatches of one batch have different sizes or weights, and ranks that divide experts "
-        "(shard) exchange the samples of as many microbatches: give batches that the number "
-        "of microbatches divides, and no loss_weight");
+  if (divides_weights(sent.plan->tables)) {
+    check_exchanged(sent.program.compiled(), split);
   }
+  PartRuns runs = runs_of(split, scale);  // first: it counts the tensors
   for (std::vector<std::vector<at::Tensor>>* side : {&split.inputs, &split.labels}) {
     for (std::vector<at::Tensor>& part : *side) {
       for (at::Tensor& tensor : part) {

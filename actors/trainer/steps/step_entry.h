@@ -57,6 +57,7 @@ class StepEntry {
 
   /// Returns the step of a batch. Takes the tensors out of `split`, the parts of the batch, and
   /// converts them to the form in which they cross to a rank. `scale`: of their weights.
+  /// Errors: UsageArgument for microbatches of different sizes whose experts cannot be divided.
   [[nodiscard]] StepInput input(const KnownPrograms::Sent& sent,
                                 Parts& split,
                                 double scale = 1.0) const;

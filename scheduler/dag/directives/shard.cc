@@ -167,9 +167,10 @@ DividedChunks divided_chunks(const TrainingDag& dag,
                               count_text(parts, "part")));
       continue;
     }
-    if (parts < std::ssize(directive->ranks) && !std::ranges::is_sorted(directive->ranks)) {
+    if (!std::ranges::is_sorted(directive->ranks)) {
       faults.note(number,
-                  "ranks that follow each other divide the weights: name them in ascending order");
+                  "ranks that divide weights take the microbatches in their order: name them in "
+                  "ascending order, also in place and replicate");
       continue;
     }
     const int elsewhere = first_elsewhere(dag, matched, directive->ranks);
