@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/builders/registry.h"
@@ -256,6 +258,24 @@ TEST_CASE("P-13: a rank is in one of the sets that divide weights", "[compiler][
     }
   }
   CHECK(mentions(verify(plan), "its ranks are not those of one list"));
+}
+
+TEST_CASE("P-13: ranks that divide weights take the microbatches in their order",
+          "[compiler][plan][experts]") {
+  const Plan sound =
+      divided_plan(expert_program(1, 8), gpipe(1, 2), /*copies=*/4, {}, /*parts=*/2).plan;
+  const auto& list = sound.lists.front().instructions;
+  const auto second = std::ranges::find_if(list, [](const Instruction& i) {
+    return is_exchange(i) && i.task.microbatch == Microbatch(1);
+  });
+  REQUIRE(second != list.end());
+  CHECK(exchanged_microbatches(sound.tables, Rank(1), *second) ==
+        std::vector{Microbatch(1), Microbatch(3)});
+  CHECK(exchanged_microbatches(sound.tables, Rank(2), *second) ==
+        std::vector{Microbatch(5), Microbatch(7)});
+  Plan plan = sound;
+  std::swap(plan.ranks[1].first_microbatch, plan.ranks[2].first_microbatch);
+  CHECK(mentions(verify(plan), "its ranks do not take the microbatches in their order"));
 }
 
 TEST_CASE("a plan says which ranks divide what, and for which tasks they exchange",
