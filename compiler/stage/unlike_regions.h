@@ -1,6 +1,6 @@
-/// unlike_regions says why ranks that run a stage on microbatches of different shapes cannot compute
-/// the samples of its divided regions at once: each rank computes the samples of all by the capture
-/// for its own microbatch.
+/// unlike_regions says why ranks that run a stage on microbatches of different shapes cannot
+/// compute the samples of its divided regions at once. Each rank computes the samples of all ranks
+/// by the capture for its own microbatch.
 #pragma once
 
 #include <string>
