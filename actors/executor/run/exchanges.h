@@ -35,15 +35,22 @@ inline constexpr std::int32_t kFirstExchange = 1;
 
 class Exchanges {
  public:
+  /// Stages holds the stage of an exchange as each rank of its group runs it, for the shape of its
+  /// microbatch; ascending by rank.
+  using Stages = std::vector<const StageRuntime*>;
+
+  /// Crossing says how a value crosses.
+  struct Crossing {
+    std::vector<std::int64_t> samples;        ///< of each rank, ascending by rank
+    std::int64_t most = 0;                    ///< of these
+    std::vector<std::int64_t> before, after;  ///< the sizes of the value
+  };
+
   /// Views both arguments.
   Exchanges(const PlanShare& share, Collective& collective);
 
   /// `tags`: plan, epoch and submission of the step's collectives.
   void begin_step(const Sequence& tags);
-
-  /// Stages holds the stage of an exchange as each rank of its group runs it, for the shape of its
-  /// microbatch; ascending by rank.
-  using Stages = std::vector<const StageRuntime*>;
 
   /// Hands over the values that an exchange moves. Requires: its Start or Finish; `saved` is of its
   /// task.
@@ -55,13 +62,6 @@ class Exchanges {
               const Stages& stages,
               SavedStage& saved,
               Deadline deadline);
-
-  /// Crossing says how a value crosses.
-  struct Crossing {
-    std::vector<std::int64_t> samples;        ///< of each rank, ascending by rank
-    std::int64_t most = 0;                    ///< of these
-    std::vector<std::int64_t> before, after;  ///< the sizes of the value
-  };
 
   /// Gives up what a failed step has started.
   void drop();
