@@ -65,7 +65,7 @@ class StageExecutor {
   /// Empty if they were not recorded, or were taken before.
   [[nodiscard]] std::vector<InstructionTime> take_timeline();
 
-  /// Copies the tensors of `state` that belong to this rank; its other tensors stay.
+  /// Copies the tensors of `state` that belong to this rank, as StageRuntime::load.
   void load(const std::vector<StateTensor>& state);
 
   /// Returns all tensors that a checkpoint keeps of this rank, weights first. They are the living

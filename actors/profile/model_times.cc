@@ -169,7 +169,9 @@ class Timing {
   Timing(const Graph& graph, const Tensors& inputs, const Tensors& labels, const ModelTiming& how)
       : how_(how),
         partition_(one_stage(graph, inputs, labels)),
-        runtime_(partition_.stages.front(), how.optimizer) {
+        runtime_(partition_.stages.front(),
+                 how.optimizer,
+                 {.groups = {}, .master_weights = how.master_weights, .lent_memory = {}}) {
     runtime_.load(initial_state(graph));
     for (const StageInput& input : partition_.stages.front().inputs) {
       const auto position = static_cast<std::size_t>(input.position);

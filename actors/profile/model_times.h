@@ -28,6 +28,7 @@ struct ModelTiming {
   int repeats = 5;  ///< the median is taken over these, after some to warm up
   int threads = 1;  ///< inside operators
   Optimizer optimizer;
+  bool master_weights = false;  ///< TrainerOptions::master_weights
 };
 
 /// OperatorTimes holds the times and peaks of one operator. Units: seconds of one microbatch,

@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "stagecraft/compiler/libtorch/half_type.h"
+
 namespace stagecraft {
 
 void place_times(const ModelTimes& times, std::vector<OperatorCost>& costs) {
@@ -58,8 +60,12 @@ double place_waiting(const std::vector<std::optional<WaitingBytes>>& waiting,
 std::vector<ParameterCost> place_updates(const std::vector<NamedTensor>& all,
                                          double update,
                                          int states,
+                                         bool master_weights,
                                          std::vector<OperatorCost>& costs) {
-  const double copies = 2.0 + states;  // of a trained parameter: itself, its gradient, its states
+  // Of a trained parameter: itself, its gradient, its states; master and states are twice as wide.
+  const auto copies_of = [&](at::ScalarType type) {
+    return master_weights && is_half_type(type) ? 2.0 + 2.0 * (1 + states) : 2.0 + states;
+  };
   std::map<std::string, OperatorCost*> first;
   for (OperatorCost& cost : costs) {
     for (const std::string& name : cost.parameters) {
@@ -72,7 +78,9 @@ std::vector<ParameterCost> place_updates(const std::vector<NamedTensor>& all,
     const auto bytes = static_cast<double>(parameter.tensor.nbytes());
     const bool trains = parameter.tensor.requires_grad();
     if (first.contains(parameter.name)) {
-      parameters.push_back({parameter.name, bytes, trains ? bytes * copies : bytes});
+      parameters.push_back({parameter.name,
+                            bytes,
+                            trains ? bytes * copies_of(parameter.tensor.scalar_type()) : bytes});
       trained += trains ? bytes : 0;
     }
   }

@@ -36,9 +36,11 @@ double place_waiting(const std::vector<std::optional<WaitingBytes>>& waiting,
 /// Returns the parameters that operators use, and assigns the time of their update, in proportion
 /// to their bytes, to the first operator that uses each.
 /// `states`: tensors that the optimizer keeps for each; `update`: seconds for all of them.
+/// `master_weights`: parameters of half types have masters, and states like these.
 [[nodiscard]] std::vector<ParameterCost> place_updates(const std::vector<NamedTensor>& all,
                                                        double update,
                                                        int states,
+                                                       bool master_weights,
                                                        std::vector<OperatorCost>& costs);
 
 }  // namespace stagecraft

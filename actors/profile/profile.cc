@@ -217,9 +217,10 @@ class Profiler {
     if (first_graph_) {
       check_alike(*first_graph_, sizes_.front(), *graph, samples);
     }
-    const std::string key = fmt::format("{}{}\nsamples {} threads {} on {}\nLibTorch {}\n",
+    const std::string key = fmt::format("{}{}{}\nsamples {} threads {} on {}\nLibTorch {}\n",
                                         text_of(*graph),
                                         text_of(options_.optimizer),
+                                        options_.master_weights ? " of masters" : "",
                                         samples,
                                         options_.threads,
                                         device_,
@@ -274,8 +275,10 @@ class Profiler {
     costs.samples = sizes_[size];
     costs.operators = measure_operators(
         graph, inputs, labels, {.repeats = kAloneRepeats, .threads = options_.threads});
-    const ModelTiming how{
-        .repeats = options_.repeats, .threads = options_.threads, .optimizer = options_.optimizer};
+    const ModelTiming how{.repeats = options_.repeats,
+                          .threads = options_.threads,
+                          .optimizer = options_.optimizer,
+                          .master_weights = options_.master_weights};
     ModelTimes times = time_model(graph, inputs, labels, how);
     for (int tries = 1; tries < kMostTries && noise_of(times.microbatches) > options_.most_noise;
          ++tries) {
@@ -293,6 +296,7 @@ class Profiler {
     costs.parameters = place_updates(graph.parameters,
                                      times.update,
                                      static_cast<int>(state_names(options_.optimizer).size()),
+                                     options_.master_weights,
                                      costs.operators);
     const SplitCost split = measure_split(graph, inputs, labels, how);
     costs.device = {.name = device_,

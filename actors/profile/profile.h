@@ -11,7 +11,7 @@
 ///
 /// PRF-1: results are kept (profile_cache.h), and a profile of known results measures nothing. A
 ///        result is known by its graph on microbatches of one size, one count of threads, one
-///        optimizer and one kind of device.
+///        optimizer, with masters or without, and one kind of device.
 /// PRF-2: the operators of all sizes are the same, in the same order.
 /// PRF-3: the program, the batch and all gradients do not change.
 /// PRF-4: a profile with more noise than `most_noise` is not kept.
@@ -42,6 +42,7 @@ struct ProfileOptions {
   int threads = 1;  ///< inside operators
   int repeats = 9;  ///< the median is taken over these
   Optimizer optimizer = AdamW{};
+  bool master_weights = false;  ///< as TrainerOptions::master_weights
   RankHomes ranks = RankHomes::Threads;
   /// Folder of the kept profiles; empty: none. Absent: $XDG_CACHE_HOME/stagecraft/profiles, or
   /// below ~/.cache.

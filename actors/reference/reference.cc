@@ -14,6 +14,7 @@
 #include "stagecraft/actors/executor/commit/clip.h"
 #include "stagecraft/actors/executor/commit/non_finite.h"
 #include "stagecraft/actors/executor/commit/tie_sum.h"
+#include "stagecraft/actors/executor/optimizer/master_weights.h"
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/executor/stage/backward.h"
 #include "stagecraft/actors/executor/stage/stage_runtime.h"
@@ -115,6 +116,9 @@ struct Reference::Impl {
     check_loss_weight(options.loss_weight, program.stage_graph());
     check_groups(options.groups, optimizer);
     check_groups_match(options.groups, program.parameter_names());
+    if (options.master_weights) {
+      check_master_weights(program.compiled().graph.parameters);
+    }
     groups = GroupUpdates(options.groups, program.parameter_names());
     set_frozen.resize(options.groups.size());
     const CompiledProgram& compiled = program.compiled();

@@ -43,6 +43,7 @@ struct ReferenceOptions {
   std::vector<ParameterGroup> groups;
   DecayOn decay_on = DecayOn::All;
   std::optional<double> clip, clip_value, average;
+  bool master_weights = false;  ///< as TrainerOptions::master_weights
   std::optional<LossScaling> loss_scaling;
   bool keep_gradients = false;        ///< for gradients(), if clipping changes them
   std::optional<std::uint64_t> seed;  ///< none: as TrainerOptions::seed

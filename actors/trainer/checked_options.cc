@@ -5,11 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/executor/optimizer/master_weights.h"
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
 #include "stagecraft/actors/executor/step/loss_weight.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/program/compiled_program.h"
 
 namespace stagecraft {
 namespace {
@@ -110,6 +112,9 @@ TrainerOptions checked_options(TrainerOptions options,
   check_optimizer(optimizer);
   check_groups(options.groups, optimizer);
   check_groups_match(options.groups, execution.program.parameter_names());
+  if (options.master_weights) {
+    check_master_weights(execution.program.compiled().graph.parameters);
+  }
   check_ranks(execution, available);
   check_device(options, execution);
   check_loss_weight(options.loss_weight, execution.sized.stage_graph());

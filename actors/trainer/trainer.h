@@ -272,8 +272,8 @@ class Trainer {
   [[nodiscard]] StateDict state_dict();
 
   /// Returns state_dict() with the averages of weights over the updates in place of the weights
-  /// that train. Another trainer of the program takes it (load_state_dict), to evaluate with it or
-  /// to save it as a module.
+  /// that train: in float32 for weights with masters. Another trainer of the program takes it
+  /// (load_state_dict), to evaluate with it or to save it as a module.
   /// Errors: UsageArgument without TrainerOptions::average; those of state_dict.
   [[nodiscard]] StateDict averages();
 

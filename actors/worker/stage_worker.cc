@@ -284,12 +284,12 @@ StateTaken StageWorker::take_state(const TakeState& m) {
 }
 
 void StageWorker::take_named_state(const TakeState& m) const {
-  const at::NoGradGuard no_grad;
-  const std::vector<StateTensor> state = named_state(m.names);
-  const std::vector<at::Tensor> taken = receive_state(state, m);
+  std::vector<StateTensor> state = named_state(m.names);
+  std::vector<at::Tensor> taken = receive_state(state, m);
   for (std::size_t i = 0; i < state.size(); ++i) {
-    state[i].tensor.copy_(taken[i]);
+    state[i].tensor = std::move(taken[i]);
   }
+  executor_->load(state);
 }
 
 /// Returns the rank's own copy, or receives its keeper's.

@@ -13,7 +13,7 @@
 /// W-2: `answer` is the one place where an exception becomes an error value.
 /// W-3: TakeState replaces the whole state or, if it fails, nothing. The first one may leave out
 ///      the optimizer's state: in a rank that was just loaded, that is the one before the first
-///      step.
+///      step; masters and averages begin as the weights.
 /// W-4: both actors are marked busy (process_end.h) while they may touch tensors: in messages that
 ///      make, move or drop tensors, and where the plan thread drops its objects.
 #pragma once

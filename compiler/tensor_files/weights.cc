@@ -13,6 +13,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/files/output_place.h"
 #include "stagecraft/base/files/whole_file.h"
+#include "stagecraft/compiler/libtorch/half_type.h"
 #include "stagecraft/compiler/libtorch/type_text.h"
 #include "stagecraft/compiler/tensor_files/npy.h"
 #include "stagecraft/compiler/tensor_files/safetensors.h"
@@ -70,7 +71,7 @@ void check_names(const std::string& folder, const std::vector<std::string>& name
 
 /// Returns the difference, or an empty string.
 std::string difference(const at::Tensor& expected, const at::Tensor& found) {
-  const bool widened = expected.scalar_type() == at::kBFloat16 && found.scalar_type() == at::kFloat;
+  const bool widened = is_half_type(expected.scalar_type()) && found.scalar_type() == at::kFloat;
   if (expected.sizes() == found.sizes() &&
       (expected.scalar_type() == found.scalar_type() || widened)) {
     return "";

@@ -21,10 +21,10 @@ std::string OptimizerRow<CustomOptimizer>::conflict(const CustomOptimizer& custo
   for (const std::string& name : custom.state) {
     const std::string kind = name + ":";
     if (name.empty() || name.find(':') != std::string::npos || kind == kWeight || kind == kBuffer ||
-        kind == kAverage || !seen.insert(name).second) {
+        kind == kMaster || kind == kAverage || !seen.insert(name).second) {
       return fmt::format(
-          "state has \"{}\": names are distinct, not empty, without a colon, and neither weight, "
-          "buffer nor average",
+          "state has \"{}\": names are distinct, not empty, without a colon, and none of weight, "
+          "buffer, master and average",
           name);
     }
   }

@@ -6,7 +6,8 @@
 ///
 /// The callable runs on the ranks' threads, several at once, after the vote: an exception leaves
 /// the weights undefined. Results do not depend on the cut as long as the callable reads only its
-/// argument.
+/// argument. It gets the master of a parameter that has one, with the gradient and state in float32
+/// (master_weights.h).
 /// OZ-1: the callable exists in its own process only. A rank of another process refuses it by name.
 #pragma once
 

@@ -194,7 +194,7 @@ void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParame
   }
   for (const OptimizedParameter& p : parameters) {
     const std::vector<std::int64_t> sizes(static_cast<std::size_t>(p.parameter.dim()), 1);
-    const auto one = [&] { return at::zeros(sizes, p.parameter.options().requires_grad(false)); };
+    const auto one = [&] { return at::zeros(sizes, p.updated().options().requires_grad(false)); };
     std::vector<OptimizedParameter> scratch{
         {.parameter = one(), .gradient = one(), .state = {}, .rule = {}, .name = p.name}};
     for (std::size_t s = 0; s < p.state.size(); ++s) {
@@ -207,7 +207,7 @@ void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParame
                   fmt::format("the optimizer {} does not take parameters of type {}: keep them in "
                               "Float and compute under autocast, or freeze them ({})",
                               optimizer_name(optimizer),
-                              at::toString(p.parameter.scalar_type()),
+                              at::toString(p.updated().scalar_type()),
                               e.what_without_backtrace()));
     }
   }

@@ -16,6 +16,7 @@ namespace stagecraft {
 
 inline constexpr std::string_view kWeight = "weight:";
 inline constexpr std::string_view kBuffer = "buffer:";
+inline constexpr std::string_view kMaster = "master:";    // of a weight, in float32
 inline constexpr std::string_view kAverage = "average:";  // of a weight over updates
 
 /// Returns "weight:NAME" for kWeight.
@@ -23,9 +24,9 @@ inline constexpr std::string_view kAverage = "average:";  // of a weight over up
   return std::string(kind).append(name);
 }
 
-/// Returns whether it is the name of an optimizer's state.
+/// Returns whether it is the name of an optimizer's state, to which masters and averages belong.
 [[nodiscard]] inline bool is_of_optimizer(std::string_view name) {
-  return !name.starts_with(kWeight) && !name.starts_with(kBuffer) && !name.starts_with(kAverage);
+  return !name.starts_with(kWeight) && !name.starts_with(kBuffer);
 }
 
 /// StateShare is a part of a state tensor that a rank has: the elements [begin, end) of the whole

@@ -19,9 +19,13 @@ namespace stagecraft {
 /// the parameter's shape.
 struct OptimizedParameter {
   at::Tensor parameter, gradient;
-  std::vector<at::Tensor> state;  ///< in the order of state_names
+  at::Tensor master = {};         ///< of float32 (master_weights.h); undefined: it has none
+  std::vector<at::Tensor> state;  ///< in the order of state_names, of the type of updated()
   ParameterRule rule;             ///< not frozen
   std::string name;
+
+  /// Returns what the optimizer changes: the master, or else the parameter.
+  [[nodiscard]] const at::Tensor& updated() const { return master.defined() ? master : parameter; }
 };
 
 /// ParameterColumns holds parameters of one dtype, decay and rate, in columns as fused kernels take

@@ -30,7 +30,7 @@ namespace stagecraft {
 
 /// The version of the form. It changes with the fields of any record of a setup, and with the way
 /// one is written.
-inline constexpr std::uint64_t kSetupVersion = 17;  // of shapes too
+inline constexpr std::uint64_t kSetupVersion = 18;  // of shapes too
 
 struct EncodedSetup {
   std::string bytes;

@@ -52,6 +52,10 @@ struct TrainerOptions {
   /// Decay of the average of each weight, which begins as the weight and becomes, after an update,
   /// average * itself + (1 - average) * weight: Trainer::averages(). None: there are no averages.
   std::optional<double> average;
+  /// If true, parameters of half types (bfloat16, float16) have masters: copies in float32 that the
+  /// optimizer changes, with state in float32, and that are rounded to the parameters
+  /// (master_weights.h). They begin as the parameters.
+  bool master_weights = false;
   /// For float16, whose small gradients would become zero. None: losses are not scaled.
   std::optional<LossScaling> loss_scaling;
   /// If true, every step keeps its averaged gradients for Trainer::gradients(); they take as much
@@ -123,6 +127,7 @@ decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
            m.clip,
            m.clip_value,
            m.average,
+           m.master_weights,
            m.loss_scaling,
            m.keep_gradients,
            m.seed,

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <utility>
+#include <variant>
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/grad_mode.h>
@@ -13,10 +15,12 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include "stagecraft/actors/executor/optimizer/master_weights.h"
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/actors/executor/stage/gradient_norm.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/libtorch/half_type.h"
 
 namespace stagecraft {
 namespace {
@@ -34,12 +38,13 @@ struct BucketBuffers {
                                     : FlatBuffers(memory_of(options.device))),
         others(memory_of(options.device)),
         kept(others),
+        masters(others),
         averages(others),
         states(state_tensors, others) {}
 
   FlatBuffers gradients, weights;
   FlatBuffers others;  // weights that do not train
-  FlatBuffers kept, averages;
+  FlatBuffers kept, masters, averages;
   std::vector<FlatBuffers> states;
 };
 
@@ -73,30 +78,72 @@ at::Tensor part_of(const at::Tensor& whole, const ShardLayout::Part& part) {
   return part.size() == whole.numel() ? whole : whole.view(-1).narrow(0, part.begin, part.size());
 }
 
-/// Returns tensors in the shapes of the gradients.
-std::vector<at::Tensor> like_gradients(FlatBuffers& memory,
-                                       const std::vector<OptimizedParameter>& of) {
+/// Returns tensors in the shapes of the gradients, of the types of `like`.
+template <class Like>
+std::vector<at::Tensor> tensors_like(const Like& like,
+                                     FlatBuffers& memory,
+                                     const std::vector<OptimizedParameter>& of) {
   for (const OptimizedParameter& p : of) {
-    memory.reserve(p.gradient.scalar_type(), p.gradient.numel());
+    memory.reserve(std::invoke(like, p).scalar_type(), p.gradient.numel());
   }
   std::vector<at::Tensor> made;
   for (const OptimizedParameter& p : of) {
-    made.push_back(memory.cut(p.gradient.scalar_type(), p.gradient.sizes()));
+    made.push_back(memory.cut(std::invoke(like, p).scalar_type(), p.gradient.sizes()));
   }
   return made;
+}
+
+/// Gives the parameters of half types masters.
+void add_masters(FlatBuffers& memory, std::vector<OptimizedParameter>& to) {
+  std::vector<OptimizedParameter*> halves;
+  for (OptimizedParameter& p : to) {
+    if (is_half_type(p.parameter.scalar_type())) {
+      halves.push_back(&p);
+      memory.reserve(at::kFloat, p.gradient.numel());
+    }
+  }
+  for (OptimizedParameter* p : halves) {
+    p->master = memory.cut(at::kFloat, p->gradient.sizes());
+  }
 }
 
 /// Errors: UsageArgument for a type whose averages would stand still.
 void require_fine_enough(const std::vector<OptimizedParameter>& parameters) {
   for (const OptimizedParameter& p : parameters) {
-    if (p.parameter.scalar_type() == at::kHalf || p.parameter.scalar_type() == at::kBFloat16) {
+    if (is_half_type(p.updated().scalar_type())) {
       throw Error(Errc::UsageArgument,
                   fmt::format("the average of {} would round to what it was, as its type is {}: "
-                              "keep weights in Float and compute under autocast, or leave average "
-                              "out",
+                              "set {}, or keep weights in Float and compute under autocast, or "
+                              "leave average out",
                               p.name,
-                              at::toString(p.parameter.scalar_type())));
+                              at::toString(p.parameter.scalar_type()),
+                              kOption))
+          .about("master_weights");
     }
+  }
+}
+
+/// Divides gradients by a part of the divisor that float can hold. Returns the rest. A norm may
+/// exceed float by far, and operators round a divisor to it.
+double divide_by_part(const std::vector<OptimizedParameter>& parameters, double divisor) {
+  if (divisor <= std::numeric_limits<float>::max()) {
+    return divisor;
+  }
+  const double part = std::sqrt(divisor);
+  for (const OptimizedParameter& p : parameters) {
+    p.gradient.div_(part);
+  }
+  return part;
+}
+
+/// Scales gradients to the applied ones in a pass of their own.
+void limit_gradients(const std::vector<OptimizedParameter>& parameters,
+                     double divisor,
+                     double most) {
+  for (const OptimizedParameter& p : parameters) {
+    p.gradient.div_(divisor);
+    const at::Tensor reals = p.gradient.is_complex() ? at::view_as_real(p.gradient) : p.gradient;
+    reals.clamp_(-most, most);
   }
 }
 
@@ -231,18 +278,22 @@ StageBuckets::StageBuckets(const StageProgram& stage,
                              .name = parameter.name});
   }
   for (std::size_t b = 0; b < buffers.size(); ++b) {
+    if (options.master_weights) {
+      add_masters(buffers[b].masters, optimized_[b]);
+    }
     for (FlatBuffers& memory : buffers[b].states) {
-      const std::vector<at::Tensor> state = like_gradients(memory, optimized_[b]);
+      const std::vector<at::Tensor> state =
+          tensors_like(&OptimizedParameter::updated, memory, optimized_[b]);
       for (std::size_t i = 0; i < state.size(); ++i) {
         optimized_[b][i].state.push_back(state[i].fill_(initial_state_value(optimizer)));
       }
     }
     if (options.keep_gradients) {
-      kept_[b] = like_gradients(buffers[b].kept, optimized_[b]);
+      kept_[b] = tensors_like(&OptimizedParameter::gradient, buffers[b].kept, optimized_[b]);
     }
     if (average_) {
       require_fine_enough(optimized_[b]);
-      averages_[b] = like_gradients(buffers[b].averages, optimized_[b]);
+      averages_[b] = tensors_like(&OptimizedParameter::updated, buffers[b].averages, optimized_[b]);
     }
     flat_gradients_.push_back(buffers[b].gradients.all());
     leases_.emplace_back();
@@ -431,41 +482,25 @@ void StageBuckets::update(std::size_t bucket,
                           const UpdateNumbers& numbers) {
   const at::NoGradGuard no_grad;
   keep_gradients(bucket, scale.weight);
-  double divisor = divide_by_part(bucket, scale.weight / scale.clip);
-  if (scale.most) {
-    limit_gradients(bucket, std::exchange(divisor, 1.0), *scale.most);
-  }
-  apply(optimizer_, learning_rate, numbers, optimized_[bucket], divisor);
+  const bool whole = std::holds_alternative<CustomOptimizer>(optimizer_);
+  update_through_masters(
+      optimized_[bucket], numbers, whole, [&](std::vector<OptimizedParameter>& parameters) {
+        double divisor = divide_by_part(parameters, scale.weight / scale.clip);
+        if (scale.most) {
+          limit_gradients(parameters, std::exchange(divisor, 1.0), *scale.most);
+        }
+        apply(optimizer_, learning_rate, numbers, parameters, divisor);
+      });
   follow_weights(bucket, numbers);
   drop_share(bucket);
-}
-
-/// A norm may exceed float by far, and operators round a divisor to it.
-double StageBuckets::divide_by_part(std::size_t bucket, double divisor) {
-  if (divisor <= std::numeric_limits<float>::max()) {
-    return divisor;
-  }
-  const double part = std::sqrt(divisor);
-  for (const OptimizedParameter& p : optimized_[bucket]) {
-    p.gradient.div_(part);
-  }
-  return part;
 }
 
 void StageBuckets::follow_weights(std::size_t bucket, const UpdateNumbers& numbers) {
   for (std::size_t i = 0; i < averages_[bucket].size(); ++i) {
     const OptimizedParameter& p = optimized_[bucket][i];
     if (numbers.of(p.rule.group) > 0) {
-      averages_[bucket][i].mul_(*average_).add_(p.parameter.mul(1.0 - *average_));
+      averages_[bucket][i].mul_(*average_).add_(p.updated().mul(1.0 - *average_));
     }
-  }
-}
-
-void StageBuckets::limit_gradients(std::size_t bucket, double divisor, double most) {
-  for (const OptimizedParameter& p : optimized_[bucket]) {
-    p.gradient.div_(divisor);
-    const at::Tensor reals = p.gradient.is_complex() ? at::view_as_real(p.gradient) : p.gradient;
-    reals.clamp_(-most, most);
   }
 }
 
@@ -495,12 +530,35 @@ std::vector<NamedTensor> StageBuckets::state() const {
     }
   }
   for (const auto& [bucket, i] : order_) {
+    if (const at::Tensor& master = optimized_[bucket][i].master; master.defined()) {
+      result.push_back({state_name(kMaster, name_of(bucket, i)), as_share(bucket, master)});
+    }
+  }
+  for (const auto& [bucket, i] : order_) {
     if (average_) {
       result.push_back(
           {state_name(kAverage, name_of(bucket, i)), as_share(bucket, averages_[bucket][i])});
     }
   }
   return result;
+}
+
+void StageBuckets::follow_loaded(const std::set<std::string>& loaded) {
+  const at::NoGradGuard no_grad;
+  for (const auto& [bucket, i] : order_) {
+    const OptimizedParameter& p = optimized_[bucket][i];
+    const std::string name = name_of(bucket, i);  // a bucket that lends no weights has them whole
+    if (!loaded.contains(state_name(kWeight, name)) &&
+        !loaded.contains(state_name(kWeight, p.name))) {
+      continue;
+    }
+    if (p.master.defined() && !loaded.contains(state_name(kMaster, name))) {
+      p.master.copy_(p.parameter);
+    }
+    if (average_ && !loaded.contains(state_name(kAverage, name))) {
+      averages_[bucket][i].copy_(p.updated());
+    }
+  }
 }
 
 void StageBuckets::append_weights(std::vector<NamedTensor>& all) const {

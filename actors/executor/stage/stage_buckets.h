@@ -21,8 +21,8 @@
 /// BU-7: a divided bucket (P-13) has a part of each parameter, like a stage with fewer experts. An
 ///       evaluation has the whole ones (whole_parameters) in memory as in BU-6, each in a flat
 ///       buffer of its own.
-/// BU-8: an average follows the weights by an operation for each rounding, which has the same bits
-///       in every part of a parameter.
+/// BU-8: an average follows the weights, or their masters, by an operation for each rounding, which
+///       has the same bits in every part of a parameter.
 /// BU-9: an optimizer that keeps squares gets no gradient whose squared norm exceeds the arithmetic
 ///       of its type: it would never recover from it. Other gradients may have any finite size.
 #pragma once
@@ -32,6 +32,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,6 +59,7 @@ struct BucketOptions {
   std::vector<ParameterGroup> groups;
   DecayOn decay_on = DecayOn::All;
   std::optional<double> average;  ///< TrainerOptions::average
+  bool master_weights = false;    ///< likewise
   bool keep_gradients = false;
   c10::Device device = kProgramDevice;  ///< of all tensors
   FlatMemory lent_memory;  ///< of gradients, and of weights in shards; empty: on `device`
@@ -68,6 +70,7 @@ template <class Options>
   return {.groups = options.groups,
           .decay_on = options.decay_on,
           .average = options.average,
+          .master_weights = options.master_weights,
           .keep_gradients = options.keep_gradients,
           .lent_memory = {}};
 }
@@ -146,8 +149,8 @@ class StageBuckets {
 
   /// Keeps the mean gradients of a bucket, if they are to be kept. An update does it too.
   void keep_gradients(std::size_t bucket, double weight);
-  /// Makes one optimizer update of a bucket. It scales the sums to the applied gradients while it
-  /// reads them (OR-2), or before if elements are limited.
+  /// Makes one optimizer update of a bucket, through masters if it has some (MW-1). It scales the
+  /// sums to the applied gradients while it reads them (OR-2), or before if elements are limited.
   void update(std::size_t bucket,
               double learning_rate,
               const GradientScale& scale,
@@ -156,8 +159,11 @@ class StageBuckets {
   void update(double learning_rate, const GradientScale& scale, const UpdateNumbers& numbers);
 
   /// Returns the living tensors: parameters first (kWeight), then the optimizer's state, then
-  /// averages. Those of a shard have names of shares.
+  /// masters and averages. Those of a shard have names of shares.
   [[nodiscard]] std::vector<NamedTensor> state() const;
+  /// Lets masters and averages begin as their weights, if these were loaded and they were not.
+  /// `loaded`: names of state().
+  void follow_loaded(const std::set<std::string>& loaded);
 
   [[nodiscard]] bool has_shards(std::size_t bucket) const { return cuts_[bucket].shards > 1; }
   /// Adds the sums of the gradients of this shard, one buffer per dtype, to those that it has taken
@@ -231,10 +237,6 @@ class StageBuckets {
   }
   /// Moves the averages of a bucket towards its weights (BU-8).
   void follow_weights(std::size_t bucket, const UpdateNumbers& numbers);
-  /// Divides the sums of a bucket by a part of the divisor that float can hold. Returns the rest.
-  double divide_by_part(std::size_t bucket, double divisor);
-  /// Scales the sums of a bucket to the applied gradients in a pass of their own.
-  void limit_gradients(std::size_t bucket, double divisor, double most);
   void keep_own_weights(std::size_t bucket, const BucketOptions& options);
   void make_whole(std::size_t parameter, const Value& facts, const c10::Device& device);
   void append_weights(std::vector<NamedTensor>& all) const;

@@ -173,11 +173,14 @@ void StageRuntime::load(const std::vector<NamedTensor>& given) {
   for (const auto& [name, tensor] : all) {
     living[name] = tensor;
   }
+  std::set<std::string> loaded;
   for (const auto& [name, tensor] : given) {
     if (const auto found = living.find(name); found != living.end()) {
       found->second.copy_(tensor);
+      loaded.insert(name);
     }
   }
+  buckets.follow_loaded(loaded);
 }
 
 StageForward StageRuntime::forward(const ChunkRange& range,
@@ -491,7 +494,6 @@ std::vector<NamedTensor> initial_state(const Graph& graph) {
   std::vector<NamedTensor> state;
   for (const auto& [name, tensor] : graph.parameters) {
     state.push_back({state_name(kWeight, name), tensor.detach()});
-    state.push_back({state_name(kAverage, name), tensor.detach()});
   }
   for (const auto& [name, tensor] : graph.buffers) {
     state.push_back({state_name(kBuffer, name), tensor.detach()});

@@ -71,7 +71,8 @@ class StageRuntime {
   /// Requires: the two fit (misfit, misfit_of_evaluation, other_shape.h).
   StageRuntime(const StageProgram& shape, const StageRuntime& of);
 
-  /// Copies the tensors of `state` that belong to this stage; its other tensors stay.
+  /// Copies the tensors of `state` that belong to this stage; its other tensors stay. A master or
+  /// an average that is missing begins as its weight.
   void load(const std::vector<NamedTensor>& state);
 
   /// Returns the range of all chunks.
@@ -142,7 +143,7 @@ class StageRuntime {
 };
 
 /// Returns the weights and buffers of a program as it was compiled, under their names in
-/// checkpoints; each weight also as its average.
+/// checkpoints.
 [[nodiscard]] std::vector<NamedTensor> initial_state(const Graph& graph);
 
 }  // namespace stagecraft

@@ -100,6 +100,27 @@ std::string tensor_text(std::string_view name) {
       .advise("load it with the model, optimizer and frozen parameters that it was saved with");
 }
 
+bool has_masters(const std::vector<TensorEntry>& tensors) {
+  return std::ranges::any_of(
+      tensors, [](const TensorEntry& entry) { return entry.name.starts_with(kMaster); });
+}
+
+/// Their types would differ in all of the optimizer's state. Errors: CheckpointMismatch.
+void check_same_masters(const std::vector<TensorEntry>& found,
+                        const std::vector<TensorEntry>& expected) {
+  const bool saved = has_masters(found);
+  if (saved != has_masters(expected)) {
+    throw Error(Errc::CheckpointMismatch,
+                fmt::format("the checkpoint has {} masters of weights in float32, and this "
+                            "training has {}: set {} as it was when the checkpoint was saved, or "
+                            "begin a training with the weights alone",
+                            saved ? "the" : "no",
+                            saved ? "none" : "some",
+                            kOption))
+        .about("master_weights");
+  }
+}
+
 }  // namespace
 
 CheckpointHeader header_of(const Checkpoint& checkpoint) {
@@ -240,6 +261,7 @@ void check_same_model(const CheckpointHeader& found, const ExpectedState& expect
                             kOption))
         .about("SeedFrom::Checkpoint or SeedFrom::Trainer");
   }
+  check_same_masters(found.tensors, expected.tensors);
   std::map<std::string, std::string> extra;
   for (const TensorEntry& entry : found.tensors) {
     extra[entry.name] = shape_text(entry.type, entry.shape);

@@ -97,8 +97,8 @@ struct ExpectedState {
 };
 
 /// Compares a checkpoint with it.
-/// Errors: CheckpointMismatch, naming the first difference: the optimizer, the seed, or a tensor
-/// that is missing, extra or of another shape.
+/// Errors: CheckpointMismatch, naming the first difference: the optimizer, the seed, masters that
+/// only one of them has, or a tensor that is missing, extra or of another shape.
 void check_same_model(const CheckpointHeader& found, const ExpectedState& expected);
 
 }  // namespace stagecraft

@@ -5,6 +5,7 @@
 #include <exception>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "stagecraft/actors/executor/optimizer/state_names.h"
@@ -164,7 +165,9 @@ ModuleState TrainerState::read_averages() {
                 "averages() needs steps that average the weights: set TrainerOptions::average");
   }
   std::vector<StateEntry> averaged = contents();
-  std::erase_if(averaged, [](const StateEntry& entry) { return is_of_optimizer(entry.name); });
+  std::erase_if(averaged, [](const StateEntry& entry) {
+    return is_of_optimizer(entry.name) && !entry.name.starts_with(kAverage);
+  });
   std::map<std::string, at::Tensor> by_name = read_by_name(averaged);
   for (const auto& [name, tensor] : by_name) {
     if (name.starts_with(kAverage)) {
@@ -211,8 +214,10 @@ void TrainerState::replace_module(const std::string& from, const ModuleState& gi
   std::map<std::string, at::Tensor> by_name = read_by_name(contents());
   load_state(from, given, named_by_module(by_name));
   for (auto& [name, tensor] : by_name) {
-    if (name.starts_with(kAverage)) {
-      tensor = by_name.at(state_name(kWeight, name.substr(kAverage.size())));
+    for (const std::string_view kind : {kMaster, kAverage}) {
+      if (name.starts_with(kind)) {
+        tensor = by_name.at(state_name(kWeight, name.substr(kind.size()))).to(tensor.scalar_type());
+      }
     }
   }
   const auto source = [&](const std::string& name) { return tensor_or_share(by_name, name); };

@@ -79,7 +79,8 @@ class TrainerState {
   /// tie.
   [[nodiscard]] ModuleState read_module();
 
-  /// Returns the same with averages in place of the weights that have one.
+  /// Returns the same with averages in place of the weights that have one: in float32 for those
+  /// with masters.
   /// Errors: UsageArgument if the options have no averages.
   [[nodiscard]] ModuleState read_averages();
 
@@ -88,7 +89,7 @@ class TrainerState {
   ///         made or replaced.
   [[nodiscard]] std::vector<NamedTensor> read_gradients();
 
-  /// Replaces weights and buffers; averages begin again, the rest stays. `from` names the source
+  /// Replaces weights and buffers; masters and averages begin again, the rest stays. `from` names the source
   /// in messages.
   /// Errors: those of load_state, with nothing changed; those of a rank that cannot take its part.
   void replace_module(const std::string& from, const ModuleState& given);

@@ -236,6 +236,7 @@ TEST_CASE("options travel whole, but for the functions of their own process (OP-
          clip,
          clip_value,
          average,
+         master_weights,
          loss_scaling,
          keep,
          seed,
@@ -261,11 +262,30 @@ TEST_CASE("options travel whole, but for the functions of their own process (OP-
   look = nullptr;
   decide = nullptr;
   loss_weight = nullptr;
-  const std::vector<const void*> traveling{
-      &rate,          &groups,       &decay_on, &clip,         &clip_value, &average,
-      &loss_scaling,  &keep,         &seed,     &threads,      &device,     &device_transport,
-      &device_reduce, &memory_limit, &dispatch, &tells_values, &tensors,    &record,
-      &mirror,        &outstanding,  &step,     &state,        &end};
+  const std::vector<const void*> traveling{&rate,
+                                           &groups,
+                                           &decay_on,
+                                           &clip,
+                                           &clip_value,
+                                           &average,
+                                           &master_weights,
+                                           &loss_scaling,
+                                           &keep,
+                                           &seed,
+                                           &threads,
+                                           &device,
+                                           &device_transport,
+                                           &device_reduce,
+                                           &memory_limit,
+                                           &dispatch,
+                                           &tells_values,
+                                           &tensors,
+                                           &record,
+                                           &mirror,
+                                           &outstanding,
+                                           &step,
+                                           &state,
+                                           &end};
   const auto listed =
       visit_fields(options, [](auto&... field) { return std::vector<const void*>{&field...}; });
   CHECK((listed == traveling));

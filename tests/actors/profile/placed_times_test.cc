@@ -67,11 +67,23 @@ TEST_CASE("an update is put down to the first that uses a parameter, by bytes", 
                                      {"frozen", at::zeros({2})},
                                      {"unused", at::zeros({8}).requires_grad_(true)},
                                      {"b", at::zeros({12}).requires_grad_(true)}};
-  const std::vector<ParameterCost> parameters = place_updates(all, 1, /*states=*/2, costs);
+  const std::vector<ParameterCost> parameters = place_updates(all, 1, /*states=*/2, false, costs);
   CHECK(
       (parameters == std::vector<ParameterCost>{{"a", 16, 64}, {"frozen", 8, 8}, {"b", 48, 192}}));
   CHECK(costs[0].update == 0.25);
   CHECK(costs[1].update == 0.75);
+}
+
+TEST_CASE("a parameter in a half type holds its master, and states as wide", "[profile][memory]") {
+  std::vector<OperatorCost> costs{{.id = 0, .parameters = {"half", "float"}}};
+  const std::vector<NamedTensor> all{{"half", at::zeros({4}, at::kBFloat16).requires_grad_(true)},
+                                     {"float", at::zeros({4}).requires_grad_(true)}};
+  const auto held = [&](bool masters) {
+    const auto found = place_updates(all, 1, /*states=*/2, masters, costs);
+    return std::pair(found[0].held, found[1].held);
+  };
+  CHECK(held(false) == std::pair(4 * 8.0, 4 * 16.0));
+  CHECK(held(true) == std::pair(2 * 8.0 + 3 * 16.0, 4 * 16.0));
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ PlannedRun plan_run(const TrainOptions& options,
               {.microbatch_sizes = sizes.samples,
                .threads = static_cast<int>(options.workers.threads),
                .optimizer = make_optimizer(options.optimizer),
+               .master_weights = options.optimizer.master_weights,
                .ranks = options.workers.kind == WorkerKind::Processes ? RankHomes::Processes
                                                                       : RankHomes::Threads,
                .progress = [&](std::string_view what, int place, int all) {

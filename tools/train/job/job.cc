@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/executor/optimizer/master_weights.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/cut/cut_file.h"
@@ -26,6 +27,7 @@
 #include "stagecraft/tools/train/job/threads.h"
 #include "stagecraft/tools/train/job/verify_order.h"
 #include "stagecraft/tools/train/options/update_rule.h"
+#include "stagecraft/tools/train/report/error_for_user.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -57,6 +59,7 @@ bool is_optimized(const std::vector<ParameterGroup>& groups, const StageParamete
 void complete(WorkBytes& bytes, const TrainOptions& options, const Program& program) {
   double kept = 0.0;
   double optimized = 0.0;
+  bytes.masters = 0.0;
   const std::vector<ParameterGroup> groups = make_groups(options.optimizer);
   const std::vector<Tie> ties = ties_of(program.compiled());
   const auto is_tied = [&](StageId stage) {
@@ -70,11 +73,14 @@ void complete(WorkBytes& bytes, const TrainOptions& options, const Program& prog
     bytes.on_stages += weights;
     bytes.unshared += is_tied(stage.id) ? weights : 0.0;
     for (const StageParameter& parameter : stage.parameters) {
-      const Value& facts = stage.at(parameter.value);
-      optimized += is_optimized(groups, parameter)
-                       ? static_cast<double>(c10::multiply_integers(facts.sizes)) *
-                             static_cast<double>(c10::elementSize(facts.dtype))
-                       : 0.0;
+      if (is_optimized(groups, parameter)) {
+        const Value& facts = stage.at(parameter.value);
+        const c10::ScalarType type = kept_type(options.optimizer, facts.dtype);
+        const double state = static_cast<double>(c10::multiply_integers(facts.sizes)) *
+                             static_cast<double>(c10::elementSize(type));
+        optimized += state;
+        bytes.masters += type != facts.dtype ? state : 0.0;
+      }
     }
   }
   bytes.optimized = optimized;
@@ -97,6 +103,17 @@ void check_weights(const TrainOptions& options, const Work& work, const Program&
     check_weights_place(*options.keeping.save_weights, names);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("--save-weights: {}", error.message()));
+  }
+}
+
+/// Errors: UsageArgument, in the words of the command.
+void check_masters(const TrainOptions& options, const Program& program) {
+  try {
+    if (options.optimizer.master_weights) {
+      check_master_weights(program.compiled().graph.parameters);
+    }
+  } catch (const Error& error) {
+    throw error_for_user(error, options);
   }
 }
 
@@ -181,6 +198,7 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
   const Program& program = execution.program;
   check_weights(options, *work, program);
   check_patterns(options, program);
+  check_masters(options, program);
   complete(bytes, options, program);
   bytes.on_ranks = 0.0;
   std::vector<RankMemory> ranks = memory_of_ranks(execution, options.optimizer);

@@ -164,8 +164,9 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   }
   add_on_ranks(
       Time::Run,
-      fmt::format("weights, gradients, {}{} of all ranks{}",
+      fmt::format("weights, gradients, {}{}{} of all ranks{}",
                   count_text(kept - (options.optimizer.average ? 1 : 0), "optimizer state"),
+                  work.masters > 0.0 ? ", masters" : "",
                   options.optimizer.average ? ", averages" : "",
                   shared.weights()     ? ", shared"
                   : shared.gradients() ? ", gradients and states shared"
@@ -178,7 +179,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
     const OneProcessBytes& one = work.one_process;
     add(Time::Run,
         fmt::format("--verify: the same in one process{}", one.trainings > 1 ? ", twice" : ""),
-        one.trainings * (2 * held + states * optimized + work.buffers));
+        one.trainings * (2 * held + states * optimized + work.masters + work.buffers));
     if (one.sums > 0.0) {
       add(Time::Run, "--verify: sums of the copies, in the order of the ranks", one.sums);
     }
@@ -205,7 +206,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
     add_on_ranks(Time::Step, "parts of sums that ranks update with", held);
   }
   add(Time::Step, "inputs and their copies on the ranks", 2 * work.batch);
-  const double state = held + states * optimized;
+  const double state = held + states * optimized + work.masters;
   const double piece = std::min(state, static_cast<double>(kReadBytes));
   const double loading = 2 * state / choice.layout.model_stages();
   const double saving = 2 * piece + std::min(state - piece, static_cast<double>(kHeldBytes));

@@ -52,20 +52,27 @@ std::vector<Part> parts_of(const PlanTables& tables, StageId stage, Rank rank) {
 /// Tensors holds the elements of a bucket's tensors, by type.
 using Tensors = std::map<c10::ScalarType, std::vector<std::int64_t>>;
 
+/// Returns the bytes that a rank has of the tensors in a flat buffer of this type.
+std::int64_t bytes_in(c10::ScalarType type,
+                      const std::vector<std::int64_t>& elements,
+                      std::int32_t shards) {
+  const auto width = static_cast<std::int64_t>(c10::elementSize(type));
+  return shard_layout(elements, kAlignment / width, shards).shard * width;
+}
+
 /// Returns the bytes that a rank has of the tensors in flat buffers.
 std::int64_t bytes_in(const Tensors& tensors, std::int32_t shards) {
   std::int64_t bytes = 0;
   for (const auto& [type, elements] : tensors) {
-    const auto width = static_cast<std::int64_t>(c10::elementSize(type));
-    bytes += shard_layout(elements, kAlignment / width, shards).shard * width;
+    bytes += bytes_in(type, elements, shards);
   }
   return bytes;
 }
 
 class RankSum {
  public:
-  RankSum(const std::vector<ParameterGroup>& groups, std::int64_t states)
-      : groups_(groups), states_(states) {}
+  explicit RankSum(const OptimizerOptions& optimizer)
+      : optimizer_(optimizer), groups_(make_groups(optimizer)), states_(kept_tensors(optimizer)) {}
 
   void add(const StageProgram& stage, const std::vector<Part>& parts) {
     std::vector<Tensors> trained(parts.size()), optimized(parts.size());
@@ -111,7 +118,10 @@ class RankSum {
     const std::int64_t own = bytes_in(trained, part.shards);
     memory_.weights += part.sharing >= Sharing::Weights ? own : whole;
     memory_.gradients += part.sharing >= Sharing::Gradients ? own : whole;
-    memory_.states += states_ * bytes_in(optimized, part.shards);
+    for (const auto& [type, elements] : optimized) {
+      const c10::ScalarType kept = kept_type(optimizer_, type);
+      memory_.states += (states_ + (kept != type ? 1 : 0)) * bytes_in(kept, elements, part.shards);
+    }
     if (part.sharing >= Sharing::Gradients) {
       lent_.push_back(own * part.shards * (part.sharing >= Sharing::Weights ? 2 : 1));
     } else if (part.sharing == Sharing::States) {
@@ -119,7 +129,8 @@ class RankSum {
     }
   }
 
-  const std::vector<ParameterGroup>& groups_;
+  const OptimizerOptions& optimizer_;
+  const std::vector<ParameterGroup> groups_;
   const std::int64_t states_;
   RankMemory memory_;
   std::vector<std::int64_t> lent_;  // by bucket that has memory for some time only
@@ -131,15 +142,13 @@ std::vector<RankMemory> memory_of_ranks(const Execution& execution,
                                         const OptimizerOptions& optimizer) {
   const Plan& plan = *execution.plan;
   const CompiledProgram& program = execution.sized.compiled();
-  const std::vector<ParameterGroup> groups = make_groups(optimizer);
-  const std::int64_t states = kept_tensors(optimizer);
   std::vector<std::int64_t> activations;  // by list
   for (const RankList& list : plan.lists) {
     activations.push_back(peak_activation_bytes(program, plan.tables, list));
   }
   std::vector<RankMemory> all;
   for (const RankPlan& rank : plan.ranks) {
-    RankSum sum(groups, states);
+    RankSum sum(optimizer);
     const std::vector<StageId>& stages = plan.list_of(rank.rank).stages;
     for (const StageId stage : stages) {
       sum.add(program.partition.stages[plan.tables.stages[stage.index()].program.index()],

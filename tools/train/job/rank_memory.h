@@ -14,7 +14,7 @@ namespace stagecraft::tools {
 struct RankMemory {
   std::int64_t weights = 0;    ///< those that copies share or divide: this rank's part
   std::int64_t gradients = 0;  ///< likewise
-  std::int64_t states = 0;     ///< likewise: of the optimizer, with averages
+  std::int64_t states = 0;     ///< likewise: of the optimizer, with masters and averages
   /// Whole gradients and weights of two buckets, or the sums of this rank's part.
   std::int64_t borrowed = 0;
   std::int64_t activations = 0;

@@ -235,6 +235,11 @@ void add_optimizer(CLI::App& app, OptimizerOptions& o) {
                  "keep an average of each weight, of which this share stays in a step [none]")
       ->check(number_from_zero(1.0))
       ->group(kOptimizerGroup);
+  app.add_flag("--master-weights",
+               o.master_weights,
+               "update float32 masters of weights in bfloat16 or float16, which model files may "
+               "have, and round them to the weights")
+      ->group(kOptimizerGroup);
 }
 
 void check_optimizer_settings(const OptimizerOptions& o, const CLI::App& app) {

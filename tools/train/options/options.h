@@ -84,6 +84,7 @@ struct OptimizerOptions {
   std::vector<std::pair<std::string, std::int64_t>> freeze_for;  ///< such patterns, and updates
   std::optional<double> clip, clip_value;
   std::optional<double> average;  ///< decay of the averages of weights; none: there are none
+  bool master_weights = false;    ///< in float32, of weights in half types
 };
 
 /// The number of steps if neither the options nor data give it.

@@ -9,6 +9,7 @@
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/count_text.h"
+#include "stagecraft/compiler/libtorch/half_type.h"
 #include "stagecraft/tools/train/options/optimizer_defaults.h"
 
 namespace stagecraft::tools {
@@ -68,6 +69,10 @@ DecayOn make_decay_on(const OptimizerOptions& options) {
 
 std::int64_t kept_tensors(const OptimizerOptions& options) {
   return std::ssize(state_names(make_optimizer(options))) + (options.average ? 1 : 0);
+}
+
+c10::ScalarType kept_type(const OptimizerOptions& options, c10::ScalarType type) {
+  return options.master_weights && is_half_type(type) ? c10::ScalarType::Float : type;
 }
 
 double epoch_factor(const OptimizerOptions& options, std::int64_t batch, std::int64_t batches) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <c10/core/ScalarType.h>
+
 #include "stagecraft/actors/executor/optimizer/learning_rate.h"
 #include "stagecraft/actors/executor/optimizer/optimizer.h"
 #include "stagecraft/actors/executor/optimizer/parameter_groups.h"
@@ -25,8 +27,13 @@ namespace stagecraft::tools {
 
 [[nodiscard]] DecayOn make_decay_on(const OptimizerOptions& options);
 
-/// Returns how many tensors the optimizer and --average keep for each trained parameter.
+/// Returns how many tensors the optimizer and --average keep for each trained parameter, beside its
+/// master.
 [[nodiscard]] std::int64_t kept_tensors(const OptimizerOptions& options);
+
+/// Returns the type of these tensors for parameters of this type: that of their masters, if they
+/// have some.
+[[nodiscard]] c10::ScalarType kept_type(const OptimizerOptions& options, c10::ScalarType type);
 
 /// Returns the factor of the rate in the step that begins with this batch, from 0, of data of
 /// `batches`. Requires: --lr-schedule epoch.

@@ -12,7 +12,8 @@ namespace {
 /// Says which options make the model of a checkpoint.
 std::string options_of_checkpoint(const TrainOptions& options) {
   return fmt::format(
-      "give the options of the run that saved it: {}, --optimizer, --freeze and --average",
+      "give the options of the run that saved it: {}, --optimizer, --freeze, --average and "
+      "--master-weights",
       options_of_model(options.model));
 }
 
@@ -46,6 +47,7 @@ Error error_for_user(const Error& error, const TrainOptions& options) {
                                {"clip", "--clip"},
                                {"clip_value", "--clip-value"},
                                {"device", "--device"},
+                               {"master_weights", "--master-weights"},
                                {"memory_limit", "--memory-limit"},
                                {"optimizer", "--optimizer"},
                                {"step_deadline", "--step-deadline"},

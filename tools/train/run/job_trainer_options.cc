@@ -17,6 +17,7 @@ TrainerOptions trainer_options(const TrainJob& job, Progress& progress, Console&
                       .clip = options.optimizer.clip,
                       .clip_value = options.optimizer.clip_value,
                       .average = options.optimizer.average,
+                      .master_weights = options.optimizer.master_weights,
                       .loss_scaling = loss_scaling_of(options.pipeline.precision),
                       .seed = job.start.seed,
                       .threads_per_worker = static_cast<int>(options.workers.threads),

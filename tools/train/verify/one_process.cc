@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/optimizer/state_names.h"
+#include "stagecraft/compiler/libtorch/half_type.h"
 #include "stagecraft/compiler/program/check.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/shapes/resize.h"
@@ -30,6 +31,7 @@ ReferenceOptions reference_options(const TrainJob& job, std::shared_ptr<const Su
           .clip = optimizer.clip,
           .clip_value = optimizer.clip_value,
           .average = optimizer.average,
+          .master_weights = optimizer.master_weights,
           .loss_scaling = loss_scaling_of(job.options.pipeline.precision),
           .seed = job.start.seed,
           .threads = static_cast<int>(job.options.workers.threads),
@@ -40,10 +42,17 @@ bool has_divided_experts(const TrainJob& job) {
   return divides_weights(job.execution.plan->tables);
 }
 
+bool has_half_weights(const CompiledProgram& program) {
+  return std::ranges::any_of(program.graph.parameters, [](const NamedTensor& parameter) {
+    return is_half_type(parameter.tensor.scalar_type());
+  });
+}
+
 double bound_of(const TrainJob& job) {
-  return has_divided_experts(job) && job.options.pipeline.precision != Precision::Float32
-             ? kHalfTypeBound
-             : kReorderedBound;
+  const bool computes_in_half =
+      has_divided_experts(job) && job.options.pipeline.precision != Precision::Float32;
+  return computes_in_half || has_half_weights(job.execution.program.compiled()) ? kHalfTypeBound
+                                                                                : kReorderedBound;
 }
 
 std::string stage_of(const CompiledProgram& program, const std::string& name) {

@@ -22,8 +22,8 @@ namespace stagecraft::tools {
 /// The bounds of |a - b| / max(1, |b|). Rounding alone changes single precision by 1e-7 a step; a
 /// wrong gradient changes a weight by the learning rate.
 inline constexpr double kReorderedBound = 1e-4;
-/// The bound for a run in a half type whose operators get their samples in other sets: each result
-/// may round the other way.
+/// The bound for a run in a half type whose operators get their samples in other sets, and for one
+/// whose weights are of a half type: each result may round the other way.
 inline constexpr double kHalfTypeBound = 1e-2;
 
 class Verifier {

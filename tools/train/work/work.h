@@ -47,7 +47,9 @@ struct WorkBytes {
   double on_stages = 0.0;   ///< parameters, ties on each of their stages; 0: not known before
   double unshared = 0.0;    ///< the part of on_stages on stages with ties, which share nothing
   double experts = 0.0;     ///< the part of parameters in regions EP
-  std::optional<double> optimized;  ///< the part that the optimizer changes; none: not known before
+  /// One of the optimizer's states, of all parameters that it changes; none: not known before.
+  std::optional<double> optimized;
+  double masters = 0.0;  ///< of parameters in half types; 0: none, or not known before
   /// Weights, gradients and optimizer's states of all ranks; none: not known before.
   std::optional<double> on_ranks;
   OneProcessBytes one_process;  ///< as far as it is known

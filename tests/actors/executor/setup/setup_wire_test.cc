@@ -221,6 +221,7 @@ std::vector<RankSetup> sent_setups_of(const Program& program, const Schedule& sc
                             .decay_on = DecayOn::Matrices,
                             .clip_value = 0.7,
                             .average = 0.9,
+                            .master_weights = true,
                             .seed = std::numeric_limits<std::uint64_t>::max()}};
   std::vector<RankSetup> setups;
   for (int r = 0; r < layout.ranks(); ++r) {

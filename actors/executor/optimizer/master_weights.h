@@ -1,0 +1,40 @@
+/// master_weights updates parameters of half types through masters, their copies in float32, so
+/// that changes smaller than a parameter's last digit add up (Micikevicius et al., "Mixed precision
+/// training", ICLR 2018, section 3.1).
+///
+///     gradient --widened--> optimizer in float32 --> master --rounded--> parameter
+///
+/// A bucket keeps the masters (OptimizedParameter::master) like state of the optimizer, and updates
+/// through them on its thread.
+/// MW-1: a master changes as a parameter of float32 with the widened gradient does, bit by bit:
+///       also the mean, clipping and the optimizer's state are in float32.
+/// MW-2: a parameter with a master is the master, rounded.
+/// MW-3: beside the masters, an update holds few megabytes in float32, or one whole parameter if
+///       its optimizer is the user's.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "stagecraft/actors/executor/optimizer/group_updates.h"
+#include "stagecraft/actors/executor/optimizer/update_pass.h"
+#include "stagecraft/compiler/module/named_tensor.h"
+
+namespace stagecraft {
+
+/// Checks that masters have a use. Errors: UsageArgument if no parameter that requires a gradient
+/// is of a half type.
+void check_master_weights(const std::vector<NamedTensor>& parameters);
+
+/// Makes one update of these parameters, whose tensors are all of one type each.
+using UpdateOf = std::function<void(std::vector<OptimizedParameter>&)>;
+
+/// Calls `update` for all parameters, in several calls. For one with a master it gets the master and
+/// the widened gradient, in flat parts unless `whole`; then parameter and gradient are the rounded
+/// results. Parameters that are frozen in the update stay as they are, as do their masters.
+void update_through_masters(std::vector<OptimizedParameter>& parameters,
+                            const UpdateNumbers& numbers,
+                            bool whole,
+                            const UpdateOf& update);
+
+}  // namespace stagecraft
