@@ -143,6 +143,9 @@ Schedule two_stages_to_a_row(int stages) {
 Program make_program(const ModelOptions& options) {
   torch::manual_seed(1);
   const auto model = std::make_shared<Classifier>(options);
+  if (options.type != at::kFloat) {
+    model->to(options.type);  // integers too
+  }
   const Data example = data(0);
   return compile(
       model,

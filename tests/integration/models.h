@@ -27,7 +27,8 @@ struct ModelOptions {
   bool tied = false;       ///< the head is the embedding; three of the layers share a block
   bool recompute = false;  ///< of all stages
   int experts = 0;         ///< of each layer, in a region EP; each sees all rows, by its gate
-  std::vector<std::string> recomputed = {};  ///< instead: the parts of these names
+  c10::ScalarType type = c10::ScalarType::Float;  ///< of the weights
+  std::vector<std::string> recomputed = {};       ///< instead: the parts of these names
 };
 
 /// Classifies tokens 0 to 15: embedding, four layers over the stages, batch statistics, head. The

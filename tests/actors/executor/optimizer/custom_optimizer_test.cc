@@ -58,7 +58,7 @@ TEST_CASE("a custom optimizer needs a callable, a name, and names for its state"
   CHECK_THROWS_WITH(check_optimizer(CustomOptimizer{}), ContainsSubstring("update is empty"));
   CHECK_THROWS_WITH(check_optimizer(CustomOptimizer{.name = "", .update = nothing}),
                     ContainsSubstring("name is empty"));
-  for (const char* state : {"", "weight", "buffer", "a:b", "twice"}) {
+  for (const char* state : {"", "weight", "buffer", "master", "average", "a:b", "twice"}) {
     CHECK_THROWS_WITH(
         check_optimizer(CustomOptimizer{.state = {"twice", state}, .update = nothing}),
         ContainsSubstring("CustomOptimizer::state"));

@@ -292,11 +292,13 @@ TEST_CASE("groups, limits of elements and averages arrive as they were given", "
                                      "0.5",
                                      "--average",
                                      "0.75",
+                                     "--master-weights",
                                      "--save-weights",
                                      "w",
                                      "--save-averages"});
   CHECK(o.optimizer.clip_value == 0.5);
   CHECK(o.optimizer.average == 0.75);
+  CHECK(o.optimizer.master_weights);
   CHECK(o.keeping.save_averages);
   const std::vector<ParameterGroup> groups = make_groups(o.optimizer);
   REQUIRE(groups.size() == 4);
@@ -306,6 +308,9 @@ TEST_CASE("groups, limits of elements and averages arrive as they were given", "
   CHECK((groups[3].match == "d.*" && groups[3].weight_decay == 0.0));
   CHECK(kept_tensors(o.optimizer) == 3);
   CHECK(kept_tensors(options_of({}).optimizer) == 2);
+  CHECK(kept_type(o.optimizer, at::kBFloat16) == at::kFloat);
+  CHECK(kept_type(o.optimizer, at::kDouble) == at::kDouble);
+  CHECK(kept_type(options_of({}).optimizer, at::kHalf) == at::kHalf);
   for (const char* wrong : {"a.*", "a.*=", "=3", "a.*=0", "a.*=-1", "a.*=1.5", "a.*=many"}) {
     CHECK_THAT(failure_of({"--freeze-for", wrong}),
                ContainsSubstring("--freeze-for expects PATTERN=STEPS") &&
