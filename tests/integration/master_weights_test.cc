@@ -59,8 +59,8 @@ void check_same_state(Trainer& trainer, const Reference& reference) {
   CHECK(masters > 0);
 }
 
-/// Checks that each weight with a master is the master, rounded (MW-2), and that the optimizer's
-/// state is in float32 (MW-1). Returns the number of masters.
+/// Checks that each weight with a master is the master, rounded (MWT-2), and that the optimizer's
+/// state is in float32 (MWT-1). Returns the number of masters.
 int check_rounded(const TensorsByName& state) {
   int masters = 0;
   for (const auto& [name, tensor] : state) {

@@ -60,12 +60,17 @@ void update_through_masters(std::vector<OptimizedParameter>& parameters,
                             const UpdateNumbers& numbers,
                             bool whole,
                             const UpdateOf& update) {
+  const auto has_master = [](const OptimizedParameter& p) { return p.master.defined(); };
+  if (std::ranges::none_of(parameters, has_master)) {
+    update(parameters);
+    return;
+  }
   std::vector<OptimizedParameter> others, parts, in_float;
   std::int64_t elements = 0;
   const auto update_parts = [&] {
     update(in_float);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      parts[i].parameter.copy_(in_float[i].parameter);  // keeps MW-2
+      parts[i].parameter.copy_(in_float[i].parameter);  // keeps MWT-2
       parts[i].gradient.copy_(in_float[i].gradient);    // keeps OR-2
     }
     parts.clear();
@@ -73,7 +78,7 @@ void update_through_masters(std::vector<OptimizedParameter>& parameters,
     elements = 0;
   };
   for (const OptimizedParameter& p : parameters) {
-    if (!p.master.defined() || numbers.of(p.rule.group) == 0) {
+    if (!has_master(p) || numbers.of(p.rule.group) == 0) {
       others.push_back(p);
       continue;
     }
@@ -83,7 +88,7 @@ void update_through_masters(std::vector<OptimizedParameter>& parameters,
       in_float.push_back(widened(parts.back()));
       elements += parts.back().parameter.numel();
       if (elements >= kWidened) {
-        update_parts();  // keeps MW-3
+        update_parts();  // keeps MWT-3
       }
     }
   }

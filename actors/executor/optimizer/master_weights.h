@@ -6,10 +6,10 @@
 ///
 /// A bucket keeps the masters (OptimizedParameter::master) like state of the optimizer, and updates
 /// through them on its thread.
-/// MW-1: a master changes as a parameter of float32 with the widened gradient does, bit by bit:
+/// MWT-1: a master changes as a parameter of float32 with the widened gradient does, bit by bit:
 ///       also the mean, clipping and the optimizer's state are in float32.
-/// MW-2: a parameter with a master is the master, rounded.
-/// MW-3: beside the masters, an update holds few megabytes in float32, or one whole parameter if
+/// MWT-2: a parameter with a master is the master, rounded.
+/// MWT-3: beside the masters, an update holds few megabytes in float32, or one whole parameter if
 ///       its optimizer is the user's.
 #pragma once
 
@@ -29,9 +29,10 @@ void check_master_weights(const std::vector<NamedTensor>& parameters);
 /// Makes one update of these parameters, whose tensors are all of one type each.
 using UpdateOf = std::function<void(std::vector<OptimizedParameter>&)>;
 
-/// Calls `update` for all parameters, in several calls. For one with a master it gets the master and
-/// the widened gradient, in flat parts unless `whole`; then parameter and gradient are the rounded
-/// results. Parameters that are frozen in the update stay as they are, as do their masters.
+/// Calls `update` for all parameters, once or several times. In place of a parameter with a master
+/// it gets the master, with the gradient widened, in flat parts unless `whole`; parameter and
+/// gradient are then the results, rounded. One that is frozen in the update comes without its
+/// master.
 void update_through_masters(std::vector<OptimizedParameter>& parameters,
                             const UpdateNumbers& numbers,
                             bool whole,

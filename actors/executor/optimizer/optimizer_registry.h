@@ -51,9 +51,9 @@ void check_optimizer(const Optimizer& optimizer);
 /// Returns the value of all their elements before the first step.
 [[nodiscard]] double initial_state_value(const Optimizer& optimizer);
 
-/// Runs the update once on parameters of the same dtypes (of masters: theirs) and numbers of
-/// dimensions, of one element each, so that a type that it does not take is found before a step depends on it. Does not call a
-/// custom optimizer's callable.
+/// Runs the update once on parameters of the same dtypes, those of masters if there are some, and
+/// of the same numbers of dimensions, of one element each, so that a type that it does not take is
+/// found before a step depends on it. Does not call a custom optimizer's callable.
 /// Errors: UsageArgument, naming the dtype.
 void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParameter>& parameters);
 
@@ -61,9 +61,10 @@ void try_optimizer(const Optimizer& optimizer, const std::vector<OptimizedParame
 /// hold would spoil it for good.
 [[nodiscard]] bool keeps_squares(const Optimizer& optimizer);
 
-/// Makes one update, of the parameters themselves even if they have masters. `learning_rate` is the step's. Divides gradients by `divisor` first, which
+/// Makes one update. `learning_rate` is the step's. Divides gradients by `divisor` first, which
 /// averages and clips them; they stay divided (OR-2). Leaves parameters that are frozen in the
-/// update as they are. Requires: float can hold `divisor`.
+/// update as they are. Does not know masters (update_through_masters). Requires: float can hold
+/// `divisor`.
 void apply(const Optimizer& optimizer,
            double learning_rate,
            const UpdateNumbers& numbers,

@@ -149,7 +149,7 @@ class StageBuckets {
 
   /// Keeps the mean gradients of a bucket, if they are to be kept. An update does it too.
   void keep_gradients(std::size_t bucket, double weight);
-  /// Makes one optimizer update of a bucket, through masters if it has some (MW-1). It scales the
+  /// Makes one optimizer update of a bucket, through masters if it has some (MWT-1). It scales the
   /// sums to the applied gradients while it reads them (OR-2), or before if elements are limited.
   void update(std::size_t bucket,
               double learning_rate,

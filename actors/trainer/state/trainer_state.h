@@ -89,8 +89,8 @@ class TrainerState {
   ///         made or replaced.
   [[nodiscard]] std::vector<NamedTensor> read_gradients();
 
-  /// Replaces weights and buffers; masters and averages begin again, the rest stays. `from` names the source
-  /// in messages.
+  /// Replaces weights and buffers; masters and averages begin again, the rest stays. `from` names
+  /// the source in messages.
   /// Errors: those of load_state, with nothing changed; those of a rank that cannot take its part.
   void replace_module(const std::string& from, const ModuleState& given);
 

@@ -19,7 +19,7 @@ const std::vector<ParameterGroup> kMasterGroups{
     {.match = "w?", .lr_scale = 0.5, .weight_decay = 0.3},
 };
 
-/// Has several parts in float32 (MW-3), of which the last ends within a vector.
+/// Has several parts in float32 (MWT-3), of which the last ends within a vector.
 constexpr std::int64_t kManyElements = (std::int64_t{2} << 20U) + 4099;
 
 /// Returns parameters like these in `type`, with these as masters, and with their state.
@@ -53,7 +53,7 @@ void update_halves(const Optimizer& optimizer,
       });
 }
 
-TEST_CASE("MW-1: every optimizer changes a master like a parameter in float32, bit by bit",
+TEST_CASE("MWT-1: every optimizer changes a master like a parameter in float32, bit by bit",
           "[executor][optimizer][masters]") {
   const auto type = GENERATE(torch::kBFloat16, torch::kHalf);
   const double divisor = GENERATE(1.0, 8.0 / 0.37);
@@ -61,8 +61,7 @@ TEST_CASE("MW-1: every optimizer changes a master like a parameter in float32, b
     CAPTURE(c.name, divisor);
     torch::manual_seed(11);
     std::vector<torch::Tensor> weights;
-    for (const auto& sizes :
-         std::vector<std::vector<std::int64_t>>{{4, 3}, {5}, {}, {3, 10'001}}) {
+    for (const auto& sizes : std::vector<std::vector<std::int64_t>>{{4, 3}, {5}, {}, {3, 10'001}}) {
       weights.push_back(torch::randn(sizes).to(type).to(torch::kFloat));
     }
     auto in_float = parameters_like(weights, c.ours, kMasterGroups);
@@ -77,7 +76,7 @@ TEST_CASE("MW-1: every optimizer changes a master like a parameter in float32, b
       for (std::size_t i = 0; i < weights.size(); ++i) {
         CAPTURE(i, step);
         CHECK(torch::equal(halves[i].master, in_float[i].parameter));
-        CHECK(torch::equal(halves[i].parameter, in_float[i].parameter.to(type)));  // MW-2
+        CHECK(torch::equal(halves[i].parameter, in_float[i].parameter.to(type)));  // MWT-2
         CHECK(torch::equal(halves[i].gradient, in_float[i].gradient.to(type)));    // OR-2
         for (std::size_t s = 0; s < halves[i].state.size(); ++s) {
           CHECK(torch::equal(halves[i].state[s], in_float[i].state[s]));
@@ -87,7 +86,7 @@ TEST_CASE("MW-1: every optimizer changes a master like a parameter in float32, b
   }
 }
 
-TEST_CASE("MW-3: an update of a large parameter in parts has the bits of the whole",
+TEST_CASE("MWT-3: an update of a large parameter in parts has the bits of the whole",
           "[executor][optimizer][masters]") {
   for (const OptimizerCase& c : optimizer_cases()) {
     CAPTURE(c.name);

@@ -59,7 +59,7 @@ TEST_CASE("a bucket keeps a master of each parameter in a half type, and state l
   std::map<std::string, std::string> types;
   std::size_t bytes = 0;  // beside the weights
   for (const auto& [name, tensor] : named_state_of(bucket)) {
-    types.emplace(name, torch::toString(tensor.scalar_type()));
+    types.emplace(name, at::toString(tensor.scalar_type()));
     bytes += name.starts_with(kWeight) ? 0 : tensor.nbytes();
   }
   std::map<std::string, std::string> expected;

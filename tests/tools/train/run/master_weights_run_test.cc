@@ -4,7 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <torch/torch.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/ones_like.h>
 
 #include "stagecraft/compiler/tensor_files/npy.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
@@ -129,6 +132,9 @@ TEST_CASE("the bill of a dry run has masters, and state as wide",
   CHECK(without["ranks"][0]["state_bytes"] == 2 * 2 * kElements);
   CHECK(with["ranks"][0]["state_bytes"] == 3 * 4 * kElements);
   CHECK(with["ranks"][0]["weight_bytes"] == 2 * kElements);
+  const nlohmann::json shared =
+      bill({"--master-weights", "--ranks", "2", "--dp", "2", "--zero", "1"});
+  CHECK(shared["ranks"][1]["state_bytes"] == 3 * 4 * kElements / 2);
   CHECK_THAT(with.dump(), ContainsSubstring("2 optimizer states, masters of all ranks"));
   // A run holds them, and a save the state of a stage on its way.
   CHECK(with["memory"]["to_run_bytes"].get<double>() -
