@@ -207,8 +207,8 @@ MemberFolder examine_member(const std::string& named) {
     (void)find_folder(dir);
     if (is_cluster_folder(dir)) {
       unusable(
-          fmt::format("'{0}' is the folder of a whole cluster; name the folder of one process in "
-                      "it, such as '{0}/driver'",
+          fmt::format("'{0}' is the folder of a whole cluster; name the folder of one worker in "
+                      "it, such as '{0}/worker-0'",
                       dir));
     }
     return true;

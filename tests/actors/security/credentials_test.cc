@@ -342,11 +342,16 @@ TEST_CASE("each fault of a member's folder has a message of its own (CE-1)", "[s
   }
 }
 
-TEST_CASE("the folder of a whole cluster is not a member's", "[security]") {
+TEST_CASE("the folder of a whole cluster is not a member's, and a worker is told of its own",
+          "[security]") {
   const Place place;
-  CHECK_THAT(load_refusal(place.cluster),
-             ContainsSubstring("is the folder of a whole cluster") &&
-                 ContainsSubstring("cluster/driver'"));
+  const std::string refused =
+      refusal([&] { (void)load_worker_credentials(place.cluster); }, Errc::UsageFile);
+  CHECK_THAT(refused,
+             ContainsSubstring("'" + place.cluster + "' is the folder of a whole cluster") &&
+                 ContainsSubstring("such as '" + place.worker + "'"));
+  CHECK_THAT(refused, !ContainsSubstring("driver"));  // whose folder a worker may not take
+  CHECK(load_refusal(place.cluster) == refused);
 }
 
 TEST_CASE("a worker refuses the driver's folder, and a driver that of a member", "[security]") {
