@@ -168,7 +168,11 @@ struct Trainer::Impl {
     restore(header, source, state, facts(same_seed ? std::optional(entry.seed()) : std::nullopt));
     loops.replace(header.step, header.loop);
     if (seed_from != SeedFrom::Trainer && header.seed != entry.seed()) {
-      log(Level::Info, "the checkpoint's seed is used", {{"seed", header.seed}});
+      if (seed_from == SeedFrom::Same) {  // nobody named either seed
+        log(Level::Warning,
+            "the checkpoint's seed is used, since TrainerOptions::seed is not set",
+            {{"seed", header.seed}, {"instead_of", entry.seed()}});
+      }
       entry.set_seed(header.seed);
     }
   }

@@ -60,8 +60,8 @@ class CheckpointSave;
 
 /// SeedFrom selects the random numbers that follow after a checkpoint was loaded.
 enum class SeedFrom {
-  /// Those of TrainerOptions::seed, which must be the checkpoint's; if it is not set, those of the
-  /// saved run.
+  /// Those of TrainerOptions::seed, which must be the checkpoint's. If it is not set, those of the
+  /// saved run; a warning says so if the trainer's were others.
   Same,
   Checkpoint,  ///< those of the saved run, as if it had never stopped
   Trainer,

@@ -1,46 +1,12 @@
 #include "stagecraft/base/log.h"
 
-#include <unistd.h>
-
-#include <cstdio>
 #include <string>
 
+#include "stagecraft/tests/support/captured_stderr.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
 namespace {
-
-/// Redirects standard error to a file while it lives.
-class CapturedStderr {
- public:
-  CapturedStderr() : file_(std::tmpfile()), saved_(dup(STDERR_FILENO)) {
-    REQUIRE(file_ != nullptr);
-    std::fflush(stderr);
-    dup2(fileno(file_), STDERR_FILENO);
-  }
-  CapturedStderr(const CapturedStderr&) = delete;
-  CapturedStderr& operator=(const CapturedStderr&) = delete;
-  ~CapturedStderr() {
-    std::fflush(stderr);
-    dup2(saved_, STDERR_FILENO);
-    close(saved_);
-    std::fclose(file_);
-  }
-
-  [[nodiscard]] std::string text() const {
-    std::fflush(stderr);
-    std::string all;
-    std::rewind(file_);
-    for (int c = std::fgetc(file_); c != EOF; c = std::fgetc(file_)) {
-      all += static_cast<char>(c);
-    }
-    return all;
-  }
-
- private:
-  std::FILE* file_;
-  int saved_;
-};
 
 TEST_CASE("a log line is the phrase, then each field as name=value", "[base][log]") {
   CHECK(log_line(
@@ -61,7 +27,7 @@ TEST_CASE("a value that could be mistaken for more fields is quoted and stays on
 TEST_CASE("warnings and errors reach standard error, one line each", "[base][log]") {
   std::string text;
   {
-    const CapturedStderr captured;
+    const tests::CapturedStderr captured;
     log(Level::Warning, "peer is slow", {{"step", Step(2)}});
     log(Level::Error, "peer is lost");
     text = captured.text();

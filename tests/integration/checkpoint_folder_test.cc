@@ -14,6 +14,7 @@
 
 #include "stagecraft/actors/trainer/state/trainer_state.h"
 #include "stagecraft/tests/integration/models.h"
+#include "stagecraft/tests/support/captured_stderr.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/file_size_limit.h"
@@ -94,15 +95,44 @@ TEST_CASE("a checkpoint of another seed continues with the seed that is asked fo
   other.trainer.save(path);
   CHECK(read_checkpoint(path).seed == 9);
 
-  torch::manual_seed(8);  // as code of the data may do
-  Dropping unnamed(std::nullopt);
-  unnamed.trainer.load(path);
-  CHECK(unnamed.trainer.seed() == 9);
-
   Dropping own(8);
   own.trainer.load(path, SeedFrom::Trainer);
   CHECK(own.trainer.seed() == 8);
   CHECK(own.losses(6) != unbroken.losses(6));
+}
+
+TEST_CASE("a trainer without a seed takes that of a checkpoint, and says so once",
+          "[integration][seed]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  const Program program = make_program({.dropout = 0.2});  // first: it seeds its weights
+  Dropping unbroken(9, program);
+  (void)unbroken.losses(2);
+  unbroken.trainer.save(path);
+  const auto told_by_load = [&](Dropping& run, SeedFrom seed_from) {
+    const CapturedStderr captured;
+    run.trainer.load(path, seed_from);
+    return captured.text();
+  };
+
+  torch::manual_seed(8);  // as code of the data may do
+  Dropping unnamed(std::nullopt, program);
+  CHECK_THAT(told_by_load(unnamed, SeedFrom::Same),
+             ContainsSubstring("warning the checkpoint's seed is used") &&
+                 ContainsSubstring("TrainerOptions::seed") &&
+                 ContainsSubstring(" seed=9 instead_of=8\n"));
+  CHECK(unnamed.trainer.seed() == 9);
+  CHECK(told_by_load(unnamed, SeedFrom::Same).empty());
+  CHECK(unnamed.losses(4) == unbroken.losses(4));
+
+  // Nothing is told to those who named a seed, or whose seed is the checkpoint's.
+  Dropping named(9, program), asked(8, program), own(8, program);
+  CHECK(told_by_load(named, SeedFrom::Same).empty());
+  CHECK(told_by_load(asked, SeedFrom::Checkpoint).empty());
+  CHECK(told_by_load(own, SeedFrom::Trainer).empty());
+  torch::manual_seed(9);
+  Dropping alike(std::nullopt, program);
+  CHECK(told_by_load(alike, SeedFrom::Same).empty());
 }
 
 // ---- a folder -----------------------------------------------------------------------------------
