@@ -40,7 +40,7 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
                    &evaluate_model,
                    "--dim, --ffn or --layers (weights), --microbatch-size, --microbatches or --seq "
                    "(memory of a batch); or the microbatches of a model from a file"),
-           command("predict", &predict_model, "the microbatches; or write a folder with --out"),
+           command("predict", &predict_model, "the microbatches; or write a folder with --output"),
            command("import", &import_model, "the model, or the data of --inputs"),
            command("profile", &profile_model, "--microbatch-sizes, or the model"),
            command("doctor", &doctor, "--hosts"),

@@ -35,7 +35,7 @@ constexpr const char* kPredictFooter =
     "step<k>_mb<j>_out<i>; the microbatches of shards are steps of one.\n"
     "Exit status: 0 success; 1 the model cannot predict; 2 wrong usage, a file that cannot be "
     "used, or output that cannot be written.\n"
-    "Example: stagecraft predict --model-file model.pt2 --data inputs --out predictions";
+    "Example: stagecraft predict --model-file model.pt2 --data inputs -o predictions";
 
 constexpr std::int64_t kMostThreadsOfOne = 1024;  // more than any machine has processors
 
@@ -136,8 +136,9 @@ std::variant<PredictRequest, EvalHelp> parse_predict_options(
   add_weights(app, request.work);
   add_microbatch_size(app, request.microbatch_size, "shards");
   add_computing(app, request.precision, request.threads);
-  app.add_option(
-         "--out", request.out, "outputs to write: .npy files in a folder, or one .safetensors file")
+  app.add_option("-o,--output",
+                 request.output,
+                 "outputs to write: .npy files in a folder, or one .safetensors file")
       ->required()
       ->type_name("DIR|FILE.safetensors");
   app.add_flag("--json", request.json, "print one JSON object");
@@ -146,7 +147,7 @@ std::variant<PredictRequest, EvalHelp> parse_predict_options(
     return EvalHelp{*help};
   }
   settle_weights(kPredictCommand, request.work);
-  drop_slashes(request.out);
+  drop_slashes(request.output);
   return request;
 }
 

@@ -25,7 +25,7 @@ struct EvalRequest {
 
 struct PredictRequest {
   WorkRequest work;                             ///< a model file
-  std::string out;                              ///< a folder, or a .safetensors file
+  std::string output;                           ///< a folder, or a .safetensors file
   std::optional<std::int64_t> microbatch_size;  ///< samples; none: those of a file, or 4
   Precision precision = Precision::Float32;
   std::int64_t threads = 1;  ///< inside one operator

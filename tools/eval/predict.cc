@@ -129,7 +129,7 @@ Predicted predicted(const PredictRequest& request, Console& console) {
   const Program program =
       prediction_program(std::move(model), inputs_of(data, 0, 0), request.precision);
   const std::vector<Output> outputs = outputs_of_program(program);
-  PredictionFiles files(request.out, all, outputs.size());
+  PredictionFiles files(request.output, all, outputs.size());
   Trainer trainer(Cluster::local(1),
                   program,
                   "1f1b",
@@ -159,7 +159,7 @@ std::string to_text(const PredictRequest& request, const Predicted& predicted) {
   std::string text = fmt::format("wrote {} of {} to {}, in {:.2f} s\n",
                                  count_text(predicted.outputs.size(), "output"),
                                  count_text(predicted.microbatches, "microbatch"),
-                                 request.out,
+                                 request.output,
                                  predicted.seconds);
   if (predicted.left_out > 0) {
     text += fmt::format(
@@ -185,24 +185,24 @@ std::string to_json(const PredictRequest& request, const Predicted& predicted) {
                        {"outputs", outputs},
                        {"left_out", predicted.left_out},
                        {"seconds", predicted.seconds},
-                       {"file", request.out}});
+                       {"file", request.output}});
 }
 
 /// Fails before the model is compiled. A file among the data would be data of the next run. Errors:
 /// UsageFile.
-void check_out(const std::string& out, const std::string& data) {
+void check_output(const std::string& output, const std::string& data) {
   try {
-    check_weights_place(out, {});
+    check_weights_place(output, {});
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("--out: {}", error.message()));
+    throw Error(error.code(), fmt::format("--output: {}", error.message()));
   }
   std::error_code failure;
-  const fs::path folder = fs::absolute(out).parent_path();
-  if (is_weights_file(out) && fs::equivalent(folder, data, failure)) {
+  const fs::path folder = fs::absolute(output).parent_path();
+  if (is_weights_file(output) && fs::equivalent(folder, data, failure)) {
     throw Error(Errc::UsageFile,
-                fmt::format("--out: {}: expected a file outside the folder of --data, where it "
+                fmt::format("--output: {}: expected a file outside the folder of --data, where it "
                             "would be data; name another place",
-                            out));
+                            output));
   }
 }
 
@@ -215,7 +215,7 @@ ExitCode predict_model(const std::vector<std::string>& words, Console& console) 
     return ExitCode::Good;
   }
   const auto& request = std::get<PredictRequest>(parsed);
-  check_out(request.out, *request.work.data.folder);
+  check_output(request.output, *request.work.data.folder);
   const SingleThreaded alone;  // this thread's computation must not take threads from the rank
   const Predicted result = predicted(request, console);
   print(request.json ? to_json(request, result) : to_text(request, result), console);

@@ -22,7 +22,7 @@ std::string prediction_name(std::int64_t microbatch, int in_step, std::size_t ou
 }
 
 [[noreturn]] void refuse_place(const std::string& path, const std::string& what) {
-  throw Error(Errc::UsageFile, fmt::format("--out: {}: {}", path, what));
+  throw Error(Errc::UsageFile, fmt::format("--output: {}: {}", path, what));
 }
 
 /// Returns whether a folder of data could hold the file.

@@ -98,8 +98,8 @@ TEST_CASE("predict writes what the model returns for each microbatch, in a folde
       saved_script(folder, "m.pt", "(x.matmul(self.w), x.argmax(1), x.mean())");
   const std::string data = written_data(folder, "data");
   const std::string out = folder.path() + "/out", file = folder.path() + "/out.safetensors";
-  require_predicted({"--model-file", model, "--data", data, "--out", out + "/"});
-  require_predicted({"--model-file", model, "--data", data, "--out", file});
+  require_predicted({"--model-file", model, "--data", data, "-o", out + "/"});
+  require_predicted({"--model-file", model, "--data", data, "--output", file});
   CHECK(files_in(out) == kSteps * kInStep * 3);
   std::map<std::string, at::Tensor> tensors;
   for (const NamedTensor& t : read_safetensors(file)) {
@@ -125,7 +125,7 @@ TEST_CASE("predict writes what the model returns for each microbatch, in a folde
   }
   // The same outputs may be written again.
   const CommandResult again =
-      run_predict({"--model-file", model, "--data", data, "--out", out, "--json"});
+      run_predict({"--model-file", model, "--data", data, "-o", out, "--json"});
   CAPTURE(again.err);
   REQUIRE(again.exit_code == 0);
   const json found = check_json_shape("predict", again.out).at(0);
@@ -142,11 +142,11 @@ TEST_CASE("a prediction is in evaluation mode, and needs no weight", "[tools][pr
   const std::string out = folder.path() + "/out", bare = folder.path() + "/bare";
   const std::string dropout =
       saved_script(folder, "d.pt", "torch.dropout(x.matmul(self.w), 0.5, True)");
-  require_predicted({"--model-file", dropout, "--data", data, "--out", out});
+  require_predicted({"--model-file", dropout, "--data", data, "-o", out});
   CHECK(
       at::equal(read_npy(output_file(out, 1, 2, 0)), at::matmul(rows_of(1, 2), weight_of_file())));
   const std::string weightless = saved_script(folder, "b.pt", "x * 2.0", "x", false);
-  require_predicted({"--model-file", weightless, "--data", data, "--out", bare});
+  require_predicted({"--model-file", weightless, "--data", data, "-o", bare});
   CHECK(at::equal(read_npy(output_file(bare, 0, 1, 0)), rows_of(0, 1) * 2.0));
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("shards are predicted in the order of their samples, and the rest is r
   write_npy(data + "/a_arg0.npy", x.narrow(0, 0, 7));
   write_npy(data + "/b_arg0.npy", x.narrow(0, 7, 3));
   const CommandResult result =
-      run_predict({"--model-file", model, "--data", data, "--out", out, "--microbatch-size", "4"});
+      run_predict({"--model-file", model, "--data", data, "-o", out, "--microbatch-size", "4"});
   CAPTURE(result.out, result.err);
   REQUIRE(result.exit_code == 0);
   CHECK_THAT(result.out, ContainsSubstring("left out: the last 2 samples"));
@@ -170,8 +170,7 @@ TEST_CASE("shards are predicted in the order of their samples, and the rest is r
     CHECK(at::equal(read_npy(output_file(out, k, 0, 0)),
                     at::matmul(x.narrow(0, 4 * k, 4), weight_of_file())));
   }
-  require_predicted(
-      {"--model-file", model, "--data", data, "--out", one, "--microbatch-size", "1"});
+  require_predicted({"--model-file", model, "--data", data, "-o", one, "--microbatch-size", "1"});
   CHECK(files_in(one) == 10);
 }
 
@@ -202,7 +201,7 @@ TEST_CASE("predict takes trained weights, in their files or in a checkpoint", "[
        {PredictWords{"--load-weights", weights}, PredictWords{"--load", checkpoint}}) {
     CAPTURE(from);
     const std::string out = folder.path() + "/" + from[0];
-    PredictWords words{"--model-file", model, "--data", data, "--out", out};
+    PredictWords words{"--model-file", model, "--data", data, "-o", out};
     words.insert(words.end(), from.begin(), from.end());
     require_predicted(words);
     CHECK(at::equal(read_npy(output_file(out, 1, 0, 0)), at::matmul(rows_of(1, 0), weight)));
@@ -220,7 +219,7 @@ TEST_CASE("what predict cannot use is a message, and nothing is written",
                            const std::string& inputs,
                            const PredictWords& more,
                            const PredictWords& parts) {
-    PredictWords words{"--model-file", file, "--data", inputs, "--out", out};
+    PredictWords words{"--model-file", file, "--data", inputs, "-o", out};
     words.insert(words.end(), more.begin(), more.end());
     const CommandResult result = run_predict(words);
     CAPTURE(words, result.out, result.err);
@@ -243,7 +242,7 @@ TEST_CASE("what predict cannot use is a message, and nothing is written",
   refused(model, data, {"--steps", "2"}, {"--steps"});
   refused(model, data, {"--microbatch-size", "2"}, {"--microbatch-size expects shards"});
   const auto refused_out = [&](const std::string& place, const PredictWords& parts) {
-    check_message(run_predict({"--model-file", model, "--data", data, "--out", place}), 2, parts);
+    check_message(run_predict({"--model-file", model, "--data", data, "-o", place}), 2, parts);
   };
   refused_out(data, {"expected a folder without other tensors", "_arg0.npy"});
   const std::string shards = folder.path() + "/shards";
@@ -251,12 +250,12 @@ TEST_CASE("what predict cannot use is a message, and nothing is written",
   write_safetensors(shards + "/a.safetensors", {{"arg0", rows_of(0, 0)}});
   refused_out(shards, {"expected a folder without other tensors", "a.safetensors"});
   refused_out(data + "/out.safetensors", {"outside the folder of --data"});
-  refused_out(folder.path() + "/none/out", {"--out"});
-  refused_out(model, {"--out"});  // a file of another kind
+  refused_out(folder.path() + "/none/out", {"--output"});
+  refused_out(model, {"--output"});  // a file of another kind
   std::filesystem::create_directory(out);
   write_npy(output_file(out, kSteps, 0, 0), rows_of(0, 0));
   refused_out(out, {"step2_mb0_out0.npy", "name another folder"});
-  check_message(run_predict({"--model-file", model, "--data", data}), 2, {"--out"});
+  check_message(run_predict({"--model-file", model, "--data", data}), 2, {"--output"});
   CHECK_THAT(run_predict({"--help"}).out,
              ContainsSubstring("step<k>_mb<j>_out<i>") && !ContainsSubstring("by name"));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -110,6 +111,23 @@ Words lines_with_members(const std::string& text) {
                  "^(.*\\b[Mm]embers?\\b.*)$");
 }
 
+/// Returns the entries of a help: an option or argument and its text, each on one line.
+Words entries_in(const std::string& help) {
+  Words entries;
+  std::istringstream lines(help);
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    if (indent == 2) {
+      entries.push_back(line.substr(indent));
+    } else if (indent > 2 && inside) {
+      entries.back() += ' ' + line.substr(indent);
+    }
+    inside = indent >= 2 && indent < line.size();
+  }
+  return entries;
+}
+
 std::string man_escaped(std::string text) {
   return std::regex_replace(text, std::regex("-"), "\\-");
 }
@@ -204,6 +222,43 @@ TEST_CASE("every option of every command is in its manual page and in all comple
                  ContainsSubstring(".B " + command.back()));
     }
   }
+}
+
+TEST_CASE("a command that writes one file names it -o, --output", "[tools][pages]") {
+  std::vector<DescribedCommand> commands;
+  add_commands({"stagecraft"}, commands);
+  const std::regex output("-o, --output (FILE|DIR).*"), other_output("(-o|--out|--output)[ ,].*"),
+      written("-[^ ].* (FILE|DIR).* to write.*");
+  std::set<std::string> with_output;
+  for (const auto& [words, help] : commands) {
+    const std::string command = joined(words, " ");
+    Words outputs, files;
+    for (const std::string& entry : entries_in(help)) {
+      CAPTURE(command, entry);
+      if (std::regex_match(entry, output)) {
+        outputs.push_back(entry);
+      } else {
+        CHECK_FALSE(std::regex_match(entry, other_output));
+      }
+      if (std::regex_match(entry, written)) {
+        files.push_back(entry);
+      }
+    }
+    if (!outputs.empty()) {
+      with_output.insert(command);
+    }
+    CAPTURE(command, files);
+    CHECK((files.size() != 1 || files == outputs));
+  }
+  CHECK(with_output == std::set<std::string>{"stagecraft dag convert",
+                                             "stagecraft dag show",
+                                             "stagecraft predict",
+                                             "stagecraft profile",
+                                             "stagecraft schedule convert",
+                                             "stagecraft schedule fix",
+                                             "stagecraft schedule fmt",
+                                             "stagecraft schedule make",
+                                             "stagecraft schedule search"});
 }
 
 TEST_CASE("man renders every manual page without a warning", "[tools][pages]") {
