@@ -104,6 +104,24 @@ TEST_CASE("every command of the README runs", "[tools][readme]") {
   }
 }
 
+TEST_CASE("the README says how to build each example that it runs", "[tools][readme]") {
+  const std::string text = readme();
+  std::smatch build;
+  REQUIRE(std::regex_search(text, build, std::regex("`cmake --build [a-z -]*--target ([^`]+)`")));
+  const std::string targets = " " + build[1].str() + " ";
+  const std::regex example("bin/examples/([a-z_]+)");
+  int seen = 0;
+  for (const ReadmeCommand& command : commands_of(blocks_of(text))) {
+    std::smatch found;
+    if (std::regex_search(command.line, found, example)) {
+      ++seen;
+      CHECK_THAT(targets,
+                 Catch::Matchers::ContainsSubstring(" stagecraft_example_" + found[1].str() + " "));
+    }
+  }
+  CHECK(seen == 2);
+}
+
 TEST_CASE("the programs in the README are those that are built", "[tools][readme]") {
   std::string programs;
   for (const char* name : {"two_stages", "own_worker"}) {
