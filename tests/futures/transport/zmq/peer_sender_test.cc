@@ -2,17 +2,17 @@
 
 #include <ATen/ops/ones.h>
 
-#include "stagecraft/tests/futures/transport/zmq/plain_sockets.h"
 #include "stagecraft/tests/futures/transport/zmq/raw_peer.h"
 #include "stagecraft/tests/futures/transport/zmq/two_ports.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/listener.h"
 #include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
 namespace {
 
 TEST_CASE("a port connects to a peer with the first tensor for it (DP-5)", "[futures][port]") {
-  const Listener listener;
+  const tests::Listener listener;
   TwoPorts two;
   const PortAddress peer{listener.endpoint(), RawPeer().address().key};
   two.port->admit(peer);

@@ -1,5 +1,4 @@
-/// Connection and Listener are the ends of plain TCP connections, to see what a data port does with
-/// them.
+/// Connection is one end of a plain TCP connection, to see what a data port does with it.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,7 +11,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <poll.h>
 
 #include "stagecraft/futures/transport/port_address.h"
 #include "stagecraft/tests/support/catch.h"
@@ -51,35 +49,6 @@ class Connection {
 
  private:
   int socket_;
-};
-
-/// Holds a plain socket that sees whether a peer connects.
-class Listener {
- public:
-  Listener() {
-    sockaddr_in here{};
-    here.sin_family = AF_INET;
-    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(::bind(socket_, reinterpret_cast<const sockaddr*>(&here), sizeof here) == 0);
-    REQUIRE(::listen(socket_, 8) == 0);
-  }
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
-  ~Listener() { ::close(socket_); }
-
-  [[nodiscard]] std::string endpoint() const {
-    sockaddr_in here{};
-    socklen_t size = sizeof here;
-    REQUIRE(::getsockname(socket_, reinterpret_cast<sockaddr*>(&here), &size) == 0);
-    return "tcp://127.0.0.1:" + std::to_string(ntohs(here.sin_port));
-  }
-  [[nodiscard]] bool is_asked(int milliseconds) const {
-    pollfd knock{.fd = socket_, .events = POLLIN, .revents = 0};
-    return ::poll(&knock, 1, milliseconds) == 1;
-  }
-
- private:
-  const int socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
 };
 
 }  // namespace stagecraft

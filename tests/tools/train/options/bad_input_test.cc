@@ -8,6 +8,7 @@
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/environment_variable.h"
+#include "stagecraft/tests/support/listener.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
 
 namespace stagecraft::tests {
@@ -29,7 +30,8 @@ void check_refused(const CommandResult& result,
   for (const std::string& part : parts) {
     CHECK_THAT(result.err, ContainsSubstring(part));
   }
-  for (const char* trace : {"terminate called", "frame #", "what():", "Exception raised from"}) {
+  for (const char* trace :
+       {"terminate called", "frame #", "what():", "Exception raised from", "system_error("}) {
     CHECK_THAT(result.err, !ContainsSubstring(trace));
   }
 }
@@ -152,8 +154,28 @@ TEST_CASE("joining workers without credentials are refused, with what to do",
                 {"--credentials DIR,", "stagecraft worker --join HOST:PORT"});
 }
 
+TEST_CASE("a port at which somebody else listens is named, with the variables to set",
+          "[tools][bad-input]") {
+  const Listener somebody;
+  const std::string port = std::to_string(somebody.port());
+  const EnvironmentVariable variable("STAGECRAFT_PORT", port);
+  check_refused(run_train({"--workers", "processes", "--stages", "2"}),
+                1,
+                {"cannot listen for workers at ",
+                 ":" + port + " (the address is not of this host, or the port is taken)",
+                 "name an address of this host and a free port",
+                 "STAGECRAFT_PORT"});
+}
+
 TEST_CASE("an unknown option is wrong usage", "[tools][bad-input]") {
   check_refused(run_train({"--layerz", "3"}), 2, {"'--layerz'", "did you mean --layers?"});
+}
+
+TEST_CASE("train offers no copies of states: it ends when it loses a worker",
+          "[tools][bad-input]") {
+  check_refused(run_train({"--mirror"}), 2, {"found '--mirror'", "train --help"});
+  CHECK_THAT(run_command({STAGECRAFT_COMMAND, "train", "--help"}).out,
+             !ContainsSubstring("mirror"));
 }
 
 TEST_CASE("zero, negative and meaningless numbers are wrong usage", "[tools][bad-input]") {
