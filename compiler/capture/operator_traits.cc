@@ -5,6 +5,7 @@
 #include <string>
 
 #include "stagecraft/compiler/capture/boxed_call.h"
+#include "stagecraft/compiler/graph/graph.h"
 #include "stagecraft/compiler/native/native_code.h"
 
 namespace stagecraft {
@@ -126,8 +127,9 @@ bool shapes(const c10::OperatorHandle& op, const at::Tensor& tensor) {
 }
 
 bool checks_what_it_reads(std::string_view name) {
-  constexpr std::array<std::string_view, 10> kNames{kOneHot,
+  constexpr std::array<std::string_view, 11> kNames{kOneHot,
                                                     kEqual,
+                                                    "aten::multinomial",
                                                     "aten::ctc_loss",
                                                     "aten::linalg_solve",
                                                     "aten::linalg_inv",

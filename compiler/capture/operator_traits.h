@@ -51,8 +51,9 @@ inline constexpr std::string_view kEqual = "aten::equal";
 [[nodiscard]] bool shapes(const c10::OperatorHandle& op, const at::Tensor& tensor);
 
 /// Returns whether the operator checks the values that it reads again in every replay and returns a
-/// shape that they do not change. It then reports classes out of range, wrong lengths, a matrix
-/// without an inverse, or another answer. A native stage does it in its own code.
+/// shape that they do not change. It then reports classes out of range, wrong lengths, negative
+/// probabilities, a matrix without an inverse, or another answer. A native stage does it in its own
+/// code.
 [[nodiscard]] bool checks_what_it_reads(std::string_view name);
 
 /// Returns whether both arguments are one tensor, which is equal to itself for all values.

@@ -291,6 +291,36 @@ TEST_CASE("dropout draws by operator, step and microbatch, and is checked agains
   CHECK(random_seed({1, 2, 3}, 0) != random_seed({1, 3, 3}, 0));
 }
 
+TEST_CASE("multinomial draws by operator, step and microbatch, and every replay checks its values",
+          "[compiler][capture][random]") {
+  const Program program = compile_lambda([](Lambda& m, torch::Tensor x) {
+    const auto h = torch::matmul(x, m.weight);
+    const auto weights = h.softmax(-1) + m.buffer;
+    const auto drawn = torch::cat({torch::multinomial(weights, 1),
+                                   torch::multinomial(weights, 3),
+                                   torch::multinomial(weights, 16, /*replacement=*/true)},
+                                  1);
+    return h.gather(1, drawn).view({-1, 5, 4}).sum(1);
+  });
+  CHECK(count(program, "aten::multinomial") == 3);
+
+  const CompiledProgram& compiled = program.compiled();
+  const StageProgram& stage = compiled.partition.stages[0];
+  const ChunkInterpreter interpreter(stage, stage.chunks.front());
+  const auto x = torch::linspace(-1, 1, 8).view({2, 4});
+  const auto loss_of = [&](const RandomKey& key, double added) {
+    const StageState state{.parameters = {compiled.graph.parameters[0].tensor},
+                           .buffers = {torch::full({4}, added)}};
+    return interpreter.run({x, x}, state, key).loss.item<float>();
+  };
+  const float first = loss_of({1, 2, 3}, 1.0);
+  CHECK(loss_of({1, 2, 3}, 1.0) == first);
+  CHECK(loss_of({2, 2, 3}, 1.0) != first);
+  CHECK(loss_of({1, 3, 3}, 1.0) != first);
+  CHECK(loss_of({1, 2, 4}, 1.0) != first);
+  CHECK_THROWS_WITH(loss_of({1, 2, 3}, -2.0), ContainsSubstring("element < 0"));
+}
+
 TEST_CASE("capture leaves buffers and the random state as they were", "[compiler][capture]") {
   struct Norm : torch::nn::Module {
     torch::nn::BatchNorm1d norm{nullptr};
