@@ -8,18 +8,19 @@
 
 namespace stagecraft {
 
-Batch ModelData::batch(std::int64_t step) const {
+Batch ModelData::batch(std::int64_t step, std::int64_t steps) const {
   Batch batch;
   for (const ArgumentHeader& argument : arguments()) {
     std::vector<std::int64_t> sizes = argument.sizes;
     if (sizes.empty()) {
       sizes = {1};
     }
-    sizes[0] *= microbatches();
+    sizes[0] *= steps * microbatches();
     batch.emplace_back(at::empty(sizes, at::TensorOptions().dtype(argument.dtype)));
   }
-  for (int m = 0; m < microbatches(); ++m) {
-    const std::vector<at::Tensor> parts = microbatch(step, m);
+  for (std::int64_t m = 0; m < steps * microbatches(); ++m) {
+    const std::vector<at::Tensor> parts =
+        microbatch(step + m / microbatches(), static_cast<int>(m % microbatches()));
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const std::int64_t rows = parts[i].dim() == 0 ? 1 : parts[i].size(0);
       batch[i].tensor.narrow(0, m * rows, rows).copy_(parts[i]);

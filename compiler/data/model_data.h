@@ -54,9 +54,9 @@ class ModelData {
                                           int microbatch,
                                           std::size_t argument) const = 0;
 
-  /// Returns all microbatches of a step, concatenated in dim 0; for an argument without dimensions
-  /// one number per microbatch. Errors: as microbatch.
-  [[nodiscard]] Batch batch(std::int64_t step) const;
+  /// Returns all microbatches of `steps` steps from `step` on, concatenated in dim 0; for an
+  /// argument without dimensions one number per microbatch. Errors: as microbatch.
+  [[nodiscard]] Batch batch(std::int64_t step, std::int64_t steps = 1) const;
 
   /// Returns the bytes of one step's tensors.
   [[nodiscard]] double bytes_of_step() const;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
@@ -56,8 +58,34 @@ std::int64_t samples_of(const Batch& inputs, const Batch& labels) {
 
 struct SampleDivision {
   std::int64_t samples = 0;         ///< a tensor's rows are divided among so many
-  std::vector<std::int64_t> parts;  ///< samples of each; 0 for a part that repeats the last sample
+  std::vector<std::int64_t> parts;  ///< samples of each; 0 for one that repeats the part before
 };
+
+/// Returns the division into `count` equal parts, which the remaining ones repeat.
+SampleDivision repeated_parts(std::int64_t count, std::int64_t microbatches) {
+  SampleDivision division{.samples = count, .parts = {}};
+  division.parts.assign(static_cast<std::size_t>(microbatches), 0);
+  std::fill_n(division.parts.begin(), count, 1);
+  return division;
+}
+
+/// Returns the number of parts of the compiled size that are the whole batch; 0 if there is none.
+/// Requires: the batch is not Unlike.
+std::int64_t compiled_parts(const CompiledProgram& compiled,
+                            const Batch& inputs,
+                            const Batch& labels) {
+  std::set<std::int64_t> found;
+  for (const auto& [batch, slices] :
+       {std::pair(&inputs, &compiled.inputs), std::pair(&labels, &compiled.labels)}) {
+    for (std::size_t i = 0; i < batch->size(); ++i) {
+      if (!(*slices)[i].replicated) {
+        const std::int64_t rows = (*batch)[i].tensor.size(0), of_part = (*slices)[i].sizes[0];
+        found.insert(rows % of_part == 0 ? rows / of_part : 0);
+      }
+    }
+  }
+  return found.size() == 1 ? *found.begin() : 0;
+}
 
 /// Divides a batch. Keeps PT-1. Errors: CompileShape.
 SampleDivision division_of(const Batch& inputs,
@@ -80,10 +108,7 @@ SampleDivision division_of(const Batch& inputs,
                 "the batch has no sample: pass at least one, or leave this batch out");
   }
   if (evaluates && samples < microbatches) {
-    SampleDivision division{.samples = samples, .parts = {}};
-    division.parts.assign(static_cast<std::size_t>(microbatches), 0);
-    std::fill_n(division.parts.begin(), samples, 1);
-    return division;
+    return repeated_parts(samples, microbatches);
   }
   if (samples < microbatches) {
     throw Error(Errc::CompileShape,
@@ -210,8 +235,12 @@ Parts parts_of(const Program& program,
     equal.first_samples = first_of(equal.samples / microbatches);
     return equal;
   }
-  const SampleDivision division =
-      division_of(inputs, labels, microbatches, compiled.evaluates != nullptr);
+  const bool evaluates = compiled.evaluates != nullptr;
+  const std::int64_t whole =
+      evaluates && compiled.graph.loss != kNoValue ? compiled_parts(compiled, inputs, labels) : 0;
+  const SampleDivision division = whole > 0 && whole < microbatches
+                                      ? repeated_parts(whole, microbatches)
+                                      : division_of(inputs, labels, microbatches, evaluates);
   Parts parts{.inputs = divided(inputs, division, memory),
               .labels = divided(labels, division, memory),
               .shapes = {},

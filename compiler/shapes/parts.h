@@ -6,7 +6,9 @@
 ///       every tensor has a whole number of rows per sample (usually its number of rows). The first
 ///       N mod M parts then have one sample more than the others, as in torch::tensor_split: 13
 ///       over 4 are 4, 3, 3, 3. An evaluation may have fewer samples than microbatches: the
-///       remaining parts repeat the last sample and weigh 0.
+///       remaining parts repeat the last sample and weigh 0. So do the remaining parts of a batch
+///       that is fewer whole parts of the compiled size, where an evaluation measures the loss: it
+///       is one of microbatches, and a model from a file may take no other size.
 /// PT-3: a part is a copy without gaps. Its dimensions lie in memory in the same order as in the
 ///       same rows of the batch: channels-last stays channels-last.
 /// PT-2: a part weighs in proportion to its samples, unless the maker of the trainer says what it

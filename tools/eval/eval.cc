@@ -43,23 +43,31 @@ WorkRequest work_of(const EvalRequest& request) {
   return work;
 }
 
-/// A batch of a named model is that of a training, and one of shards is a single microbatch, so
-/// that few samples are left out. Errors: UsageArgument for sizes of data that have their own.
+/// A batch of a named model is that of a training, and one of shards is a single microbatch: all
+/// that the samples fill are evaluated, as in a training. Errors: UsageArgument for sizes of data
+/// that have their own.
 WorkShape shape_of(const EvalRequest& request, const Work& work) {
+  const auto refuse = [](const std::string& message) { throw Error(Errc::UsageArgument, message); };
+  if (request.work.model.file && request.microbatches) {
+    refuse(
+        "--microbatches is for models by name, found --model-file, of whose data all microbatches "
+        "are evaluated; leave it out");
+  }
   if (const auto data = work.fixed_data()) {
-    if (request.microbatches || request.microbatch_size) {
-      throw Error(Errc::UsageArgument,
-                  fmt::format("--microbatches and --microbatch-size are for models by name and for "
-                              "shards of samples, found whole microbatches in '{}'; leave them out",
-                              data->folder));
+    if (request.microbatch_size) {
+      refuse(
+          fmt::format("--microbatch-size is for models by name and for shards of samples, found "
+                      "whole microbatches in '{}'; leave it out",
+                      data->folder));
     }
     return WorkShape::uncut(data->microbatches, /*microbatch_size=*/1);
   }
-  const auto samples = work.sample_data();
-  const auto stated = samples ? samples->microbatch_size() : std::nullopt;
-  const std::int64_t usual = samples ? 1 : kUsualMicrobatches;
-  return WorkShape::uncut(static_cast<int>(request.microbatches.value_or(usual)),
-                          request.microbatch_size.value_or(stated.value_or(kUsualMicrobatchSize)));
+  if (const auto samples = work.sample_data()) {
+    const std::int64_t usual = samples->microbatch_size().value_or(kUsualMicrobatchSize);
+    return WorkShape::uncut(/*microbatches=*/1, request.microbatch_size.value_or(usual));
+  }
+  return WorkShape::uncut(static_cast<int>(request.microbatches.value_or(kUsualMicrobatches)),
+                          request.microbatch_size.value_or(kUsualMicrobatchSize));
 }
 
 Evaluated evaluated(const EvalRequest& request, Console& console) {

@@ -20,8 +20,8 @@ constexpr const char* kEvalAbout =
 constexpr const char* kEvalFooter =
     "A model file is evaluated on all of --data, or with --held-out on the part that a training "
     "holds out, and a model by name on the batch that `stagecraft train --eval-every` evaluates. "
-    "Of shards, a training evaluates whole steps only: for its loss give its --microbatches [8] "
-    "and --microbatch-size.\n"
+    "Samples of shards that fill no microbatch are left out: for the loss of a training give its "
+    "--microbatch-size.\n"
     "Exit status: 0 success; 1 the model cannot be evaluated; 2 wrong usage, or a file that cannot "
     "be used.\n"
     "Example: stagecraft eval --model-file model.pt2 --data held-out --load-weights weights";
@@ -93,9 +93,8 @@ std::variant<EvalRequest, EvalHelp> parse_eval_options(const std::vector<std::st
   app.option_defaults()->always_capture_default();
   add_model_options(app, request.work.model, request.work.data);
   add_weights(app, request.work);
-  app.add_option("--microbatches",
-                 request.microbatches,
-                 "microbatches per batch, of a model by name [8] or of shards [1]")
+  app.add_option(
+         "--microbatches", request.microbatches, "microbatches per batch, of a model by name [8]")
       ->check(whole_number(1));
   add_microbatch_size(app, request.microbatch_size, "a model by name or of shards");
   app.add_option("--seed",

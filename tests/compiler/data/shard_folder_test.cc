@@ -108,6 +108,7 @@ TEST_CASE("FH-1: an epoch has every sample once, and each epoch its own order",
   CHECK_THAT(stored.where(3, 2, 0), ContainsSubstring("/d_arg0.npy"));
   const Batch batch = stored.batch(1);
   CHECK(same_tensor(batch.at(1).tensor, at::arange(6, 12)));
+  CHECK(same_tensor(stored.batch(1, 2).at(1).tensor, at::arange(6, 18)));
 }
 
 TEST_CASE("samples that do not fill a step are left out, other ones in each epoch",

@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/shapes/evaluations.h"
 #include "stagecraft/compiler/shapes/shape_captures.h"
 #include "stagecraft/tests/compiler/shapes/two_layers.h"
 #include "stagecraft/tests/support/catch.h"
@@ -55,6 +56,49 @@ TEST_CASE("PT-1: a batch is divided into as many parts as there are microbatches
         refusal([&] { (void)parts_of(program, {unlike}, {rows_of_four(16)}); }, Errc::CompileShape),
         ContainsSubstring("was compiled as float32"));
   }
+}
+
+TEST_CASE("PT-1: a measured batch of fewer parts of the compiled size has these, and they count",
+          "[compiler][batch]") {
+  TwoLayers chain;
+  const Program program = two_layers(chain, 16, 4);
+  const auto check_divided = [](const Program& evaluation,
+                                const Batch& labels,
+                                int count,
+                                const std::vector<std::int64_t>& sizes,
+                                const std::vector<double>& weights) {
+    CAPTURE(count);
+    const Parts parts = parts_of(evaluation, {rows_of_four(count)}, labels);
+    std::vector<at::Tensor> counted;
+    for (std::size_t m = 0; m < sizes.size(); ++m) {
+      CHECK(parts.inputs[m][0].size(0) == sizes[m]);
+      CHECK(parts.weight(m) == weights[m]);
+      if (parts.weight(m) > 0.0) {
+        counted.push_back(parts.inputs[m][0]);
+      }
+    }
+    CHECK(torch::equal(torch::cat(counted), rows_of_four(count)));
+    CHECK(parts.samples == count);
+    CHECK(parts.first_samples == sizes[0]);
+  };
+  const Program measured =
+      program.evaluations()->measurement({}, {rows_of_four(16)}, {rows_of_four(32)});
+  const auto check_measured =
+      [&](int count, const std::vector<std::int64_t>& sizes, const std::vector<double>& weights) {
+        check_divided(measured, {rows_of_four(2 * count)}, count, sizes, weights);
+      };
+  check_measured(16, {4, 4, 4, 4}, {1, 1, 1, 1});
+  check_measured(12, {4, 4, 4, 4}, {1, 1, 1, 0});
+  check_measured(8, {4, 4, 4, 4}, {1, 1, 0, 0});
+  check_measured(4, {4, 4, 4, 4}, {1, 0, 0, 0});
+  CHECK(measured.shape_captures()->count() == 1);
+  check_measured(13, {4, 3, 3, 3}, {1, 0.75, 0.75, 0.75});
+  check_measured(20, {5, 5, 5, 5}, {1, 1, 1, 1});
+  check_measured(2, {1, 1, 1, 1}, {1, 1, 0, 0});  // labels have the rows of two samples
+
+  // A prediction has no loss, and does not compute parts for nothing.
+  const Program predicted = program.evaluations()->prediction({rows_of_four(16)});
+  check_divided(predicted, {}, 8, {2, 2, 2, 2}, {1, 1, 1, 1});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 /// Tests `stagecraft eval`: its loss is that of the library, and that of a run which evaluates.
 #include "stagecraft/tools/eval/eval.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <ATen/TensorOperators.h>
@@ -221,18 +222,28 @@ TEST_CASE("the part of shards that a run holds out is evaluated, also by eval",
   all.erase(all.begin() + 4, all.begin() + 6);
   CHECK(eval_json(all).at("samples") == 40);
 
-  // A training evaluates whole steps only: eval does so if it has as many microbatches in one.
+  // Of 14 samples two fill no microbatch, and the last batch of the training has one microbatch.
   const Words uneven{
-      "--model-file", model, "--data", data, "--held-out", "0.3", "--microbatch-size", "4"};
+      "--model-file", model, "--data", data, "--held-out", "0.35", "--microbatch-size", "4"};
   const TrainOutput of_steps =
       train_output(with_more(with_more(with_more({STAGECRAFT_COMMAND, "train"}, uneven), run),
                              {"--steps", "2", "--save-weights", weights}));
-  const Words by_now = with_more(uneven, {"--load-weights", weights});
-  CHECK(eval_json(by_now).at("samples") == 12);
-  const json in_steps = eval_json(with_more(by_now, {"--microbatches", "2"}));
-  CHECK(in_steps.at("samples") == 8);
-  CHECK(in_steps.at("loss").get<double>() ==
+  const json of_all = eval_json(with_more(uneven, {"--load-weights", weights}));
+  CHECK(of_all.at("samples") == 12);
+  CHECK(of_all.at("microbatches") == 3);
+  CHECK(of_all.at("loss").get<double>() ==
         Catch::Approx(evaluations_of(of_steps).at(0)).epsilon(1e-6).margin(0));
+  const at::Tensor last = x.narrow(0, 26, 12);
+  const at::Tensor error_of_last =
+      at::matmul(last, read_weights(weights).at(0).tensor) - last.narrow(1, 0, 2).square();
+  CHECK(evaluations_of(of_steps).at(0) ==
+        Catch::Approx(error_of_last.square().mean().item<double>()).epsilon(1e-5).margin(0));
+  Words few =
+      with_more(with_more(with_more({STAGECRAFT_COMMAND, "train"}, uneven), run), {"--steps", "2"});
+  *std::ranges::find(few, "0.35") = "0.15";
+  check_refused(run_here(few), {"2 microbatches of a step", "found 6 samples for evaluations"});
+  check_refused(run_eval(with_more(uneven, {"--microbatches", "2"})),
+                {"--microbatches is for models by name"});
 
   // Whole microbatches have the size of those for evaluations, too.
   const std::string whole = folder.path() + "/whole";
@@ -312,7 +323,10 @@ TEST_CASE("what eval cannot use is a message", "[tools][eval][bad-input]") {
                 {"--load-weights expects no --load"});
   check_message(run_eval(with_more(gpt2, {"--microbatches", "4"})),
                 2,
-                {"--microbatches and --microbatch-size are for", "found whole microbatches"});
+                {"--microbatches is for models by name", "found --model-file", "leave it out"});
+  check_message(run_eval(with_more(gpt2, {"--microbatch-size", "4"})),
+                2,
+                {"--microbatch-size is for", "shards of samples", "found whole microbatches"});
   check_message(run_eval(with_more(gpt2, {"--held-out", "0.5"})),
                 2,
                 {"only of shards of samples can a part be held out"});

@@ -94,7 +94,7 @@ std::string rate_text(const OptimizerOptions& o, std::int64_t steps) {
                        : fmt::format("{} after {} of warm-up", text, count_text(o.warmup, "step"));
 }
 
-/// Returns "data: 60 samples in 7 steps an epoch, 4 left over; 20 held out, 16 of them evaluated".
+/// Returns "data: 59 samples in 7 steps an epoch, 3 left over; 21 held out, 20 of them evaluated".
 std::string folder_text(const TrainJob& job) {
   const TrainOptions& o = job.options;
   const WorkShape& shape = job.choice.shape;
@@ -116,10 +116,10 @@ std::string folder_text(const TrainJob& job) {
     return text;
   }
   text += fmt::format("; {} held out", data.held_out);
-  const std::int64_t evaluated =
-      o.run.eval_every ? job.work->evaluation_batches(shape) * rows : data.held_out;
-  return evaluated == data.held_out ? text
-                                    : fmt::format("{}, {} of them evaluated", text, evaluated);
+  const std::int64_t left = data.held_out % shape.microbatch_size;  // fill no microbatch
+  return left == 0 || !o.run.eval_every
+             ? text
+             : fmt::format("{}, {} of them evaluated", text, data.held_out - left);
 }
 
 std::string data_text(const TrainJob& job) {

@@ -1,5 +1,6 @@
 #include "stagecraft/tools/train/work/file_work.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -58,13 +59,20 @@ const ModelData& opened(std::unique_ptr<const ModelData>& data,
   return *data;
 }
 
-/// An evaluation runs the microbatches of the program.
+/// An evaluation runs the microbatches of the program, and its first batch has all of a step.
 /// Errors: UsageFile.
 void require_same_microbatches(const ModelData& training, const ModelData& evaluation) {
   const auto refuse = [](const std::string& where, const std::string& what) {
     throw Error(Errc::UsageFile, fmt::format("{}: {}", where, what));
   };
-  if (evaluation.microbatches() != training.microbatches()) {
+  if (evaluation.samples() && evaluation.steps() < training.microbatches()) {
+    refuse(evaluation.folder(),
+           fmt::format("expected samples for at least the {} of a step, found {} for evaluations; "
+                       "use more samples, or fewer or smaller microbatches",
+                       count_text(training.microbatches(), "microbatch"),
+                       count_text(*evaluation.samples(), "sample")));
+  }
+  if (!evaluation.samples() && evaluation.microbatches() != training.microbatches()) {
     refuse(evaluation.folder(),
            fmt::format("the data for evaluations expect {} in a step, as {} has them, found {}; "
                        "write their steps anew",
@@ -152,7 +160,7 @@ const ModelData& FileWork::evaluation_data(int microbatches, std::int64_t microb
   return opened(evaluation_,
                 request_.evaluation.value_or(*request_.data.folder),
                 {.inputs = inputs_,
-                 .microbatches = training.microbatches(),
+                 .microbatches = 1,  // so that the last batch may have fewer than a step
                  .microbatch_size = sizes.empty() ? 1 : sizes.front(),
                  .held_out = apart ? 0.0 : request_.data.held_out,
                  .part = apart ? DataPart::Training : DataPart::HeldOut,
@@ -253,11 +261,17 @@ std::string FileWork::located(const std::string& text,
 }
 
 std::int64_t FileWork::evaluation_batches(const WorkShape& shape) const {
-  return evaluation_data(shape).steps();
+  const ModelData& all = evaluation_data(shape);
+  const std::int64_t in_batch = data(shape).microbatches() / all.microbatches();
+  return (all.steps() + in_batch - 1) / in_batch;
 }
 
+/// The last batch may have fewer microbatches.
 WorkBatch FileWork::evaluation(std::int64_t number, const WorkShape& shape) const {
-  return {evaluation_data(shape).batch(number), {}};
+  const ModelData& all = evaluation_data(shape);
+  const std::int64_t in_batch = data(shape).microbatches() / all.microbatches();
+  const std::int64_t first = number * in_batch;
+  return {all.batch(first, std::min(in_batch, all.steps() - first)), {}};
 }
 
 std::vector<NamedTensor> FileWork::all_names(std::vector<NamedTensor> trained) const {

@@ -50,8 +50,8 @@ class FileWork : public Work {
   [[nodiscard]] const ModelData& data(const WorkShape& shape) const {
     return data(shape.microbatches, shape.microbatch_size);
   }
-  /// Returns the data for evaluations in the microbatches of data(). Requires: the request asks for
-  /// evaluations.
+  /// Returns the data for evaluations in the microbatches of data(), of which shards have one in a
+  /// step. Requires: the request asks for evaluations.
   [[nodiscard]] const ModelData& evaluation_data(int microbatches,
                                                  std::int64_t microbatch_size) const;
   [[nodiscard]] const ModelData& evaluation_data(const WorkShape& shape) const {
