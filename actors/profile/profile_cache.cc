@@ -17,7 +17,7 @@ namespace stagecraft {
 namespace {
 
 /// Part of every key, so that results of versions that measured something else are not used.
-constexpr int kVersion = 5;
+constexpr int kCacheVersion = 5;
 
 std::string usual_folder() {
   const auto value_of = [](const char* name) {
@@ -40,7 +40,7 @@ ProfileCache::ProfileCache(const std::optional<std::string>& folder)
 
 std::string ProfileCache::file_of(const std::string& key) const {
   return fmt::format(
-      "{}/{:016x}.json", folder_, fnv1a(fmt::format("version {}\n{}", kVersion, key)));
+      "{}/{:016x}.json", folder_, fnv1a(fmt::format("version {}\n{}", kCacheVersion, key)));
 }
 
 std::optional<Costs> ProfileCache::find(const std::string& key,

@@ -23,7 +23,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::string_view kMagic = "STGCRAFT";
-constexpr std::uint64_t kVersion = 5;
+constexpr std::uint64_t kFileVersion = 5;
 constexpr std::size_t kPreamble = 24;
 constexpr std::size_t kAlignment = 64;
 constexpr std::array<char, kAlignment> kZeros{};
@@ -268,7 +268,7 @@ CheckpointWriter::CheckpointWriter(WholeFile& file, const CheckpointHeader& head
   msgpack::sbuffer buffer;
   msgpack::pack(buffer, packed(header));
   write(kMagic);
-  write(little_endian(kVersion));
+  write(little_endian(kFileVersion));
   write(little_endian(buffer.size()));
   write({buffer.data(), buffer.size()});
 }
@@ -355,9 +355,9 @@ std::uint64_t CheckpointReader::check_content() {
     refuse("it does not begin as one");
   }
   const std::uint64_t version = little_endian_at(preamble, 8);
-  if (version < 1 || version > kVersion) {
+  if (version < 1 || version > kFileVersion) {
     refuse(fmt::format(
-        "its format is version {}, this program knows versions 1 to {}", version, kVersion));
+        "its format is version {}, this program knows versions 1 to {}", version, kFileVersion));
   }
   Sha256 sha;
   for (std::size_t at = 0; at < content_; at += buffer.size()) {
