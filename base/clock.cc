@@ -1,5 +1,7 @@
 #include "stagecraft/base/clock.h"
 
+#include <utility>
+
 namespace stagecraft {
 namespace {
 
@@ -7,12 +9,19 @@ class SteadyClock final : public Clock {
  public:
   [[nodiscard]] Time now() const override { return std::chrono::steady_clock::now(); }
 
-  void wait_until(std::condition_variable& changed,
+  bool wait_until(std::condition_variable& changed,
                   std::unique_lock<std::mutex>& lock,
-                  Time when) const override {
-    changed.wait_until(lock, when);
+                  Time when,
+                  const std::function<bool()>& condition) const override {
+    if (when == Time::max()) {
+      changed.wait(lock, condition);
+      return true;
+    }
+    return changed.wait_until(lock, when, condition);
   }
 };
+
+thread_local std::shared_ptr<const Clock> clock_of_thread;  // null: the steady one
 
 }  // namespace
 
@@ -21,6 +30,17 @@ const std::shared_ptr<const Clock>& Clock::steady() {
   static const auto* const made =
       new std::shared_ptr<const Clock>(std::make_shared<const SteadyClock>());
   return *made;
+}
+
+const std::shared_ptr<const Clock>& Clock::current() {
+  return clock_of_thread == nullptr ? steady() : clock_of_thread;
+}
+
+ClockOfThread::ClockOfThread(std::shared_ptr<const Clock> clock)
+    : before_(std::exchange(clock_of_thread, std::move(clock))) {}
+
+ClockOfThread::~ClockOfThread() {
+  clock_of_thread = std::move(before_);
 }
 
 }  // namespace stagecraft

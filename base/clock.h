@@ -1,13 +1,15 @@
 /// Clock tells the time and waits for it. Code with deadlines uses a Clock instead of the system's,
-/// so that a test can let time pass at once (manual_clock.h).
+/// so that a test can let time pass at once (manual_clock.h), and a simulation can run other work
+/// while a thread waits.
 ///
-/// The program makes one and gives it to drivers, fleets and wait boards. It is the steady clock of
-/// the system unless a test gives another. Any thread may use it. Times of different clocks cannot
-/// be compared.
+/// Every thread has a current clock, the steady clock of the system unless a test or a simulation
+/// sets another (ClockOfThread). Any thread may use a clock. Times of different clocks cannot be
+/// compared.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -25,28 +27,36 @@ class Clock {
   /// Returns the steady clock of the system.
   [[nodiscard]] static const std::shared_ptr<const Clock>& steady();
 
+  /// Returns this thread's clock.
+  [[nodiscard]] static const std::shared_ptr<const Clock>& current();
+
   [[nodiscard]] virtual Time now() const = 0;
 
-  /// Waits until `changed` is notified or the time has come. May return earlier without a reason.
-  /// Requires: `lock` holds the mutex of `changed`.
-  virtual void wait_until(std::condition_variable& changed,
-                          std::unique_lock<std::mutex>& lock,
-                          Time when) const = 0;
-
   /// Waits until the condition is true, or the time has come. Returns whether it is true.
-  template <class Condition>
-  bool wait_until(std::condition_variable& changed,
-                  std::unique_lock<std::mutex>& lock,
-                  Time when,
-                  Condition condition) const {
-    while (!condition()) {
-      if (now() >= when) {
-        return false;
-      }
-      wait_until(changed, lock, when);
-    }
-    return true;
+  /// Requires: `lock` holds the mutex of `changed`, which is notified when the condition changes.
+  virtual bool wait_until(std::condition_variable& changed,
+                          std::unique_lock<std::mutex>& lock,
+                          Time when,
+                          const std::function<bool()>& condition) const = 0;
+
+  /// Waits until the condition is true. Requires: likewise.
+  void wait(std::condition_variable& changed,
+            std::unique_lock<std::mutex>& lock,
+            const std::function<bool()>& condition) const {
+    (void)wait_until(changed, lock, Time::max(), condition);
   }
+};
+
+/// ClockOfThread makes a clock the current one of its thread while it exists.
+class ClockOfThread {
+ public:
+  explicit ClockOfThread(std::shared_ptr<const Clock> clock);
+  ClockOfThread(const ClockOfThread&) = delete;
+  ClockOfThread& operator=(const ClockOfThread&) = delete;
+  ~ClockOfThread();
+
+ private:
+  std::shared_ptr<const Clock> before_;
 };
 
 }  // namespace stagecraft

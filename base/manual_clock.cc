@@ -9,9 +9,22 @@ Clock::Time ManualClock::now() const {
   return now_;
 }
 
-void ManualClock::wait_until(std::condition_variable& changed,
+bool ManualClock::wait_until(std::condition_variable& changed,
                              std::unique_lock<std::mutex>& lock,
-                             Time when) const {
+                             Time when,
+                             const std::function<bool()>& condition) const {
+  while (!condition()) {
+    if (now() >= when) {
+      return false;
+    }
+    wait(changed, lock, when);
+  }
+  return true;
+}
+
+void ManualClock::wait(std::condition_variable& changed,
+                       std::unique_lock<std::mutex>& lock,
+                       Time when) const {
   std::list<Wait>::iterator wait;
   {
     const std::scoped_lock own(mutex_);

@@ -16,9 +16,10 @@ namespace stagecraft {
 class ManualClock final : public Clock {
  public:
   [[nodiscard]] Time now() const override;
-  void wait_until(std::condition_variable& changed,
+  bool wait_until(std::condition_variable& changed,
                   std::unique_lock<std::mutex>& lock,
-                  Time when) const override;
+                  Time when,
+                  const std::function<bool()>& condition) const override;
 
   /// Lets time pass. Requires: the caller holds no lock that a wait uses.
   void advance(Time::duration span);
@@ -32,6 +33,8 @@ class ManualClock final : public Clock {
     std::mutex* mutex;
     bool is_woken = false;  ///< advance() uses the pointers now, so the entry must stay
   };
+
+  void wait(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, Time when) const;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable released_;  ///< notified when a wait is no longer being woken

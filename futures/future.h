@@ -98,7 +98,7 @@ class FutureCell {
 
   [[nodiscard]] T get() const {
     std::unique_lock lock(mutex_);
-    completed_.wait(lock, [this] { return done(); });
+    Clock::current()->wait(completed_, lock, [this] { return done(); });
     if (const Error* error = std::get_if<Error>(&outcome_)) {
       throw Error(*error);
     }
@@ -145,7 +145,7 @@ class Future {
   [[nodiscard]] bool ready() const { return wanted().ready(); }
 
   /// Returns true if the future is complete by the deadline, a time of `clock`.
-  [[nodiscard]] bool wait_until(Deadline deadline, const Clock& clock = *Clock::steady()) const {
+  [[nodiscard]] bool wait_until(Deadline deadline, const Clock& clock = *Clock::current()) const {
     return wanted().wait_until(deadline, clock);
   }
 

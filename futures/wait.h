@@ -17,7 +17,7 @@ namespace stagecraft {
 template <class T>
 [[nodiscard]] bool wait_all(const std::vector<Future<T>>& futures,
                             Deadline deadline,
-                            const Clock& clock = *Clock::steady()) {
+                            const Clock& clock = *Clock::current()) {
   for (const Future<T>& future : futures) {
     (void)future.ready();  // wants all values before it waits for the first
   }
@@ -34,7 +34,7 @@ template <class T>
 template <class T>
 [[nodiscard]] std::optional<std::size_t> wait_any(const std::vector<Future<T>>& futures,
                                                   Deadline deadline,
-                                                  const Clock& clock = *Clock::steady()) {
+                                                  const Clock& clock = *Clock::current()) {
   struct Bell {
     std::mutex mutex;
     std::condition_variable rung;

@@ -23,7 +23,7 @@ using Arrival = std::pair<Rank, Future<at::Tensor>>;
 
 class WaitBoard {
  public:
-  explicit WaitBoard(std::shared_ptr<const Clock> clock = Clock::steady())
+  explicit WaitBoard(std::shared_ptr<const Clock> clock = Clock::current())
       : clock_(std::move(clock)) {}
 
   /// Waits until all have arrived or failed. Returns false if some have not at the deadline, a time

@@ -69,7 +69,7 @@ struct DriverSetup {
   Epoch first_epoch{0};
   /// The newest epoch that was begun, for the maker of the next driver; may be null.
   std::shared_ptr<std::atomic<std::int64_t>> epoch;
-  std::shared_ptr<const Clock> clock = Clock::steady();
+  std::shared_ptr<const Clock> clock = Clock::current();
 };
 
 /// The least time for an abort. Otherwise an abort has a step's deadline; but a rank looks for an

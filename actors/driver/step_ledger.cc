@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "stagecraft/base/clock.h"
 #include "stagecraft/base/process/process_end.h"
 
 namespace stagecraft {
@@ -13,7 +14,8 @@ StepLedger::StepLedger(const std::optional<LossScaling>& scaling, GroupUpdates g
 EnteredStep StepLedger::enter(StepInput input, int most) {
   const process_end::Elsewhere waiting;
   std::unique_lock lock(mutex_);
-  ended_.wait(lock, [&] { return closed_ || under_way_.size() < static_cast<std::size_t>(most); });
+  Clock::current()->wait(
+      ended_, lock, [&] { return closed_ || under_way_.size() < static_cast<std::size_t>(most); });
   if (closed_) {
     throw Error(*closed_);
   }
@@ -145,7 +147,7 @@ void StepLedger::note_update(bool skipped) {
 void StepLedger::drain() {
   const process_end::Elsewhere waiting;
   std::unique_lock lock(mutex_);
-  ended_.wait(lock, [&] { return under_way_.empty(); });
+  Clock::current()->wait(ended_, lock, [&] { return under_way_.empty(); });
 }
 
 std::map<Submission, StepLedger::Entry> StepLedger::refuse_from_now_on(const Error& why) {

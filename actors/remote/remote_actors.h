@@ -59,7 +59,7 @@ class RemoteActors {
  public:
   RemoteActors(std::shared_ptr<Launcher> launcher,
                int ranks,
-               std::shared_ptr<const Clock> clock = Clock::steady());
+               std::shared_ptr<const Clock> clock = Clock::current());
   ~RemoteActors();
   RemoteActors(const RemoteActors&) = delete;
   RemoteActors& operator=(const RemoteActors&) = delete;

@@ -56,7 +56,7 @@ std::int64_t OutputExchange::begin(int microbatches, std::chrono::milliseconds p
   const std::scoped_lock lock(mutex_);
   caller_ = std::this_thread::get_id();
   running_ = true;
-  deadline_ = Clock::steady()->now() + patience;
+  deadline_ = Clock::current()->now() + patience;
   arrived_ = 0;
   outputs_.assign(static_cast<std::size_t>(microbatches), {});
   gradients_.clear();
@@ -99,7 +99,7 @@ void OutputExchange::give(std::vector<Tensors> gradients) {
 
 OutputExchange::Tensors OutputExchange::gradients_of(Place place) {
   std::unique_lock lock(mutex_);
-  const bool told = Clock::steady()->wait_until(changed_, lock, deadline_, [&] {
+  const bool told = Clock::current()->wait_until(changed_, lock, deadline_, [&] {
     return !running_ || place.run != run_ || !gradients_.empty();
   });
   if (!told) {

@@ -79,6 +79,22 @@ TEST_CASE("a wait by a manual clock ends with what it waits for", "[base][clock]
   CHECK(waited.get());
 }
 
+TEST_CASE("a thread has the steady clock unless another is set for it", "[base][clock]") {
+  CHECK(Clock::current() == Clock::steady());
+  const auto manual = std::make_shared<ManualClock>();
+  {
+    const ClockOfThread outer(manual);
+    CHECK(Clock::current() == manual);
+    {
+      const ClockOfThread inner(Clock::steady());
+      CHECK(Clock::current() == Clock::steady());
+    }
+    CHECK(Clock::current() == manual);
+    CHECK(std::async(std::launch::async, [] { return Clock::current(); }).get() == Clock::steady());
+  }
+  CHECK(Clock::current() == Clock::steady());
+}
+
 TEST_CASE("a wait for a time that is over does not wait", "[base][clock]") {
   ManualClock clock;
   Awaited never, over;

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,14 +17,13 @@ struct Progress {
 
   std::atomic<std::int32_t> instruction{kBetweenSteps};  ///< position in the rank's list
   std::atomic<std::int32_t> program{0};                  ///< StepOrder::program, of the list
-  std::atomic<std::int64_t> since_ns{0};  ///< steady clock: when the instruction began
+  std::atomic<std::int64_t> since_ns{0};  ///< time of the waits' clock: when the instruction began
   WaitBoard waits;                        ///< the ranks that it waits for
 
   /// Called on the plan thread when the instruction at this position begins.
   void begin(std::size_t position) {
     instruction.store(static_cast<std::int32_t>(position), std::memory_order_relaxed);
-    since_ns.store(std::chrono::steady_clock::now().time_since_epoch().count(),
-                   std::memory_order_relaxed);
+    since_ns.store(waits.clock().now().time_since_epoch().count(), std::memory_order_relaxed);
   }
 
   /// Called on the plan thread when the step ends in any way.
