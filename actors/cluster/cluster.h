@@ -22,6 +22,12 @@ class Launcher;
 
 class Cluster {
  public:
+  /// Makes a cluster of the ranks that `launcher` starts.
+  Cluster(int ranks, std::shared_ptr<Launcher> launcher)
+      : ranks_(ranks),
+        launcher_(std::move(launcher)),
+        actors_(std::make_shared<RemoteActors>(launcher_, ranks)) {}
+
   // Declaring these leaves the class without a move, so an object that was moved from is still a
   // cluster.
   Cluster(const Cluster&) = default;
@@ -90,11 +96,6 @@ class Cluster {
   [[nodiscard]] const std::shared_ptr<Launcher>& launcher() const { return launcher_; }
 
  private:
-  Cluster(int ranks, std::shared_ptr<Launcher> launcher)
-      : ranks_(ranks),
-        launcher_(std::move(launcher)),
-        actors_(std::make_shared<RemoteActors>(launcher_, ranks)) {}
-
   int ranks_;
   std::shared_ptr<Launcher> launcher_;
   std::shared_ptr<RemoteActors> actors_;

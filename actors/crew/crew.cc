@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <random>
 #include <set>
 #include <string>
 #include <utility>
@@ -27,13 +26,6 @@ namespace {
 
 /// Longest wait for an agent: agents never compute.
 constexpr std::chrono::seconds kAgentLimit{30};
-
-/// Two crews of different processes may share a worker, so the id is random, not counted.
-PlanId drawn_plan_id() {
-  std::random_device source;
-  const auto half = [&source] { return static_cast<std::uint64_t>(source()); };
-  return PlanId(half() << 32U | half());
-}
 
 /// Returns each rank's part of the program's weights and buffers.
 StateOfRank initial_weights(const Graph& graph, std::vector<StateListing> listings) {
@@ -233,7 +225,7 @@ Crew::Crew(Launcher& launcher,
            std::shared_ptr<StepLedger> ledger,
            Job job,
            std::shared_ptr<const Clock> clock) {
-  job.plan_id = drawn_plan_id();
+  job.plan_id = launcher.new_plan_id();
   std::vector<RankSetup> setups;
   for (std::size_t r = 0; r < job.train->ranks.size(); ++r) {
     setups.push_back(rank_setup(job, Rank(r)));

@@ -38,7 +38,7 @@ class Crew {
   Crew(Launcher& launcher,
        std::shared_ptr<StepLedger> ledger,
        Job job,
-       std::shared_ptr<const Clock> clock = Clock::steady());
+       std::shared_ptr<const Clock> clock = Clock::current());
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;

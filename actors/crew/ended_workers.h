@@ -24,7 +24,7 @@ class EndedWorkers {
  public:
   enum class Waited : std::uint8_t { Complete, Lost, Late };
 
-  explicit EndedWorkers(int ranks, std::shared_ptr<const Clock> clock = Clock::steady())
+  explicit EndedWorkers(int ranks, std::shared_ptr<const Clock> clock = Clock::current())
       : clock_(std::move(clock)),
         known_(std::make_shared<Known>(static_cast<std::size_t>(ranks))) {}
 

@@ -87,6 +87,10 @@ class Launcher {
   ///         the rank's place is in another.
   virtual void require_fit(const std::vector<RankSetup>& setups, LastRank last) const = 0;
 
+  /// Returns an id for a crew's plan. Two crews of different processes may share a worker, so it is
+  /// random, not counted.
+  [[nodiscard]] virtual PlanId new_plan_id();
+
   /// Makes places for ranks 0 to ranks - 1. Errors: those of Binding::launch.
   [[nodiscard]] virtual std::unique_ptr<Binding> bind(int ranks, LastRank last) = 0;
 

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <condition_variable>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -18,7 +20,7 @@
 
 namespace stagecraft {
 
-ActorHost::Config::Config(const ControlLink* link) {
+ActorHost::Config::Config(const ControlLink* link, bool simulated) {
   const auto add = [&]<class... M>(std::tuple<M...>*) {
     (add_message_type<M>(std::string(kWireName<M>)), ...);
   };
@@ -26,7 +28,7 @@ ActorHost::Config::Config(const ControlLink* link) {
   // The default is one per processor. Work here is short, and never an operator.
   set("scheduler.max-threads", std::size_t{4});
   // Wakes an idle actor ten times faster than work stealing.
-  set("scheduler.policy", caf::atom("sharing"));
+  set("scheduler.policy", simulated ? caf::atom("testing") : caf::atom("sharing"));
   if (link != nullptr) {
     add(static_cast<ProcessMessageTypes*>(nullptr));
     add_message_type<PlanActor>("stagecraft.PlanActor");
@@ -44,10 +46,15 @@ ActorHost::Config::Config(const ControlLink* link) {
   }
 }
 
-ActorHost::ActorHost(const ControlLink* link) : config_(link), system_(config_) {}
+ActorHost::ActorHost(const ControlLink* link, bool simulated)
+    : is_simulated_(simulated), config_(link, simulated), system_(config_) {}
 
 ActorHost& ActorHost::with_link(const ControlLink& link) {
   return *new ActorHost(&link);  // keeps AH-1
+}
+
+ActorHost& ActorHost::simulated() {
+  return *new ActorHost(nullptr, /*simulated=*/true);  // keeps AH-1
 }
 
 ActorHost& ActorHost::of_this_process() {
@@ -65,32 +72,43 @@ ActorHost& ActorHost::of_this_process() {
 }
 
 int ActorHost::end(const std::vector<caf::actor>& actors, Clock::Time::duration patience) {
-  const Deadline deadline = Clock::steady()->now() + patience;
-  auto left = actors.size();
+  struct Living {
+    std::mutex mutex;
+    std::condition_variable fewer;
+    std::size_t count = 0;
+  };
+  const auto living = std::make_shared<Living>();  // actors that are left behind end later
+  living->count = actors.size();
+  const auto clock = Clock::current();
+  const Deadline deadline = clock->now() + patience;
   const auto wait_for_all = [&] {
-    caf::scoped_actor self(system_);
     for (const caf::actor& actor : actors) {
-      self->monitor(actor);
-      self->send_exit(actor, caf::exit_reason::user_shutdown);
+      actor->attach_functor([living] {
+        const std::scoped_lock lock(living->mutex);
+        --living->count;
+        living->fewer.notify_all();
+      });
+      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
     }
-    bool in_time = true;
-    while (left > 0 && in_time) {
-      const auto rest = std::max(deadline - Clock::steady()->now(), Deadline::duration(0));
-      self->receive([&](const caf::down_msg&) { --left; },
-                    caf::after(caf::timespan(rest)) >> [&] { in_time = false; });
-    }
+    std::unique_lock lock(living->mutex);
+    clock->wait_until(living->fewer, lock, deadline, [&] { return living->count == 0; });
   };
   // The caller may be the destructor of a static object. Its thread has by then lost CAF's
   // thread-local objects, so wait on another thread.
   try {
-    std::thread(wait_for_all).join();
+    if (is_simulated_) {
+      wait_for_all();
+    } else {
+      std::thread(wait_for_all).join();
+    }
   } catch (const std::system_error&) {  // no thread can be started
     wait_for_all();
   }
-  if (left > 0) {
-    log(Level::Warning, "actors left behind", {{"count", left}});
+  const std::scoped_lock lock(living->mutex);
+  if (living->count > 0) {
+    log(Level::Warning, "actors left behind", {{"count", living->count}});
   }
-  return static_cast<int>(left);
+  return static_cast<int>(living->count);
 }
 
 void call_later(ActorHost& host, std::chrono::milliseconds delay, std::function<void()> work) {

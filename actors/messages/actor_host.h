@@ -34,24 +34,29 @@ class ActorHost {
   [[nodiscard]] static ActorHost& of_this_process();
   /// Makes another system.
   [[nodiscard]] static ActorHost& with_link(const ControlLink& link);
+  /// Makes a system that has no threads: a simulation runs its actors, message by message, and lets
+  /// its time pass (caf::scheduler::test_coordinator).
+  [[nodiscard]] static ActorHost& simulated();
 
   ActorHost(const ActorHost&) = delete;
   ActorHost& operator=(const ActorHost&) = delete;
 
   [[nodiscard]] caf::actor_system& system() { return system_; }
+  [[nodiscard]] bool is_simulated() const { return is_simulated_; }
 
-  /// Tells `actors` to quit and waits for them for `patience`, by the system's clock, as CAF does.
-  /// Leaves those that are still busy, and returns their number.
+  /// Tells `actors` to quit and waits for them for `patience`, by the current clock. Leaves those
+  /// that are still busy, and returns their number.
   int end(const std::vector<caf::actor>& actors, Clock::Time::duration patience);
 
  private:
   struct Config : caf::actor_system_config {
-    explicit Config(const ControlLink* link);
+    explicit Config(const ControlLink* link, bool simulated);
   };
 
-  explicit ActorHost(const ControlLink* link);
+  explicit ActorHost(const ControlLink* link, bool simulated = false);
   ~ActorHost() = delete;
 
+  const bool is_simulated_;
   Config config_;
   caf::actor_system system_;
 };

@@ -93,7 +93,7 @@ StatusReply status_of(const WorkerContext& context, const Status& m) {
     reply.routes.push_back(static_cast<std::int32_t>(context.transport->route_to(Rank(r))));
   }
   if (reply.instruction != Progress::kBetweenSteps) {
-    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    const auto now = progress.waits.clock().now().time_since_epoch();
     reply.seconds =
         std::chrono::duration<double>(now - std::chrono::nanoseconds(progress.since_ns)).count();
   }
@@ -366,6 +366,10 @@ PlanActor spawn_plan_thread(ActorHost& host,
                             std::shared_ptr<WorkerContext> context,
                             SetupSource source,
                             ShapeSource shapes) {
+  if (host.is_simulated()) {
+    return host.system().spawn(
+        plan_thread, std::move(context), std::move(source), std::move(shapes));
+  }
   try {
     return host.system().spawn<caf::detached>(
         plan_thread, std::move(context), std::move(source), std::move(shapes));
