@@ -1,0 +1,185 @@
+#include "stagecraft/tests/simulate/cluster.h"
+
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/actors/driver/lost_workers.h"
+#include "stagecraft/actors/launch/threads.h"
+#include "stagecraft/actors/worker/stage_worker.h"
+
+namespace stagecraft::simulation {
+
+class SimulatedBinding final : public Binding {
+ public:
+  SimulatedBinding(std::shared_ptr<Processes> processes, int ranks)
+      : processes_(std::move(processes)),
+        ends_(std::make_shared<Ends>(Ends{.network = processes_->network_})),
+        launched_(static_cast<std::size_t>(ranks)),
+        causes_(static_cast<std::size_t>(ranks)) {
+    ends_->of_ranks.resize(static_cast<std::size_t>(ranks));
+    driver_end_ = std::make_shared<RankEnd>(ends_, kDriver, 0);
+    ends_->of_driver = driver_end_;
+  }
+
+  [[nodiscard]] std::shared_ptr<Transport> driver_end() const override { return driver_end_; }
+
+  [[nodiscard]] Worker launch(RankSetup setup) override {
+    const Rank rank = setup.rank();
+    const Processes::Place& place = processes_->place_of(rank);
+    launched_[rank.index()] = place.incarnation;
+    causes_[rank.index()] = place.end->future();
+    return processes_->launch(ends_, std::move(setup));
+  }
+
+  void hand_over(RankShape, PlanId, Submission) override {
+    throw Error(Errc::Internal, "the simulated trainer knows one shape");
+  }
+  void launch_actors(Rank, Epoch, std::shared_ptr<const ActorTypes>) override {
+    throw Error(Errc::Internal, "the simulated trainer has no actors of its own");
+  }
+  [[nodiscard]] bool was_replaced(Rank rank) const override {
+    return processes_->place_of(rank).incarnation != launched_[rank.index()];
+  }
+  [[nodiscard]] Future<std::string> cause_of_end(Rank rank) const override {
+    return causes_[rank.index()];
+  }
+
+ private:
+  const std::shared_ptr<Processes> processes_;
+  const std::shared_ptr<Ends> ends_;
+  std::shared_ptr<RankEnd> driver_end_;
+  std::vector<std::int64_t> launched_;  ///< by rank: the incarnation
+  std::vector<Future<std::string>> causes_;
+};
+
+namespace {
+
+std::string name_of(Rank rank) {
+  return fmt::format("rank {}", rank.value);
+}
+
+}  // namespace
+
+Processes::Processes(Network& network, int ranks)
+    : network_(network), places_(static_cast<std::size_t>(ranks)) {
+  for (Place& place : places_) {
+    place.process = ++last_process_;
+  }
+}
+
+std::unique_ptr<Binding> Processes::bind(int ranks, LastRank) {
+  return std::make_unique<SimulatedBinding>(shared_from_this(), ranks);
+}
+
+Worker Processes::launch(const std::shared_ptr<Ends>& ends, RankSetup setup) {
+  const Rank rank = setup.rank();
+  Place& place = place_of(rank);
+  if (network_.has_ended(place.process)) {  // as Fleet does
+    const Future<std::string> cause = place.end->future();
+    const bool known = cause.wait_until(network_.world().clock().now() + kCauseLimit);
+    throw Error(Errc::ClusterMember,
+                fmt::format("{} of this cluster is lost, as {}",
+                            peer_name(rank),
+                            known ? cause.get() : "it does not answer"));
+  }
+  const auto end = std::make_shared<RankEnd>(ends, rank, place.process);
+  ends->of_ranks[rank.index()] = end;
+  const Worker worker = launch_thread(
+      host(), end, std::make_shared<StepValues>(), std::move(setup), std::make_shared<Shelf>());
+  const auto as_handle = [&](const caf::actor& actor) {
+    network_.world().own(actor.id(), place.process);
+    place.actors.push_back(actor);
+    return network_.handle(caf::actor_cast<caf::strong_actor_ptr>(actor), place.process, 0);
+  };
+  place.transports.push_back(end);
+  const auto plan_thread = as_handle(caf::actor_cast<caf::actor>(worker.plan_thread));
+  const auto agent = as_handle(caf::actor_cast<caf::actor>(worker.agent));
+  return {.plan_thread = caf::actor_cast<PlanActor>(plan_thread),
+          .agent = caf::actor_cast<AgentActor>(agent)};
+}
+
+WorkerPlace Processes::place(Rank rank) const {
+  return {.rank = rank,
+          .process = place_of(rank).process,
+          .incarnation = place_of(rank).incarnation,
+          .address = "simulated",
+          .processor = processor_of_this_process()};
+}
+
+void Processes::replace(Rank rank) {
+  Place& place = place_of(rank);
+  if (!network_.has_ended(place.process)) {
+    end(rank, "process was replaced");
+  }
+  const std::int64_t incarnation = place.incarnation + 1;
+  const bool was_struck = place.was_struck;
+  place = Place{.process = ++last_process_, .incarnation = incarnation, .was_struck = was_struck};
+  network_.world().tell("driver", fmt::format("replaces {}", name_of(rank)));
+}
+
+void Processes::kill(Rank rank, const std::string& cause) {
+  if (!network_.has_ended(place_of(rank).process)) {
+    place_of(rank).was_struck = true;
+    network_.world().tell(name_of(rank), cause);
+    end(rank, cause);
+  }
+}
+
+void Processes::stop(Rank rank, Clock::Time::duration span) {
+  Place& place = place_of(rank);
+  const ProcessNumber process = place.process;
+  World& world = network_.world();
+  if (network_.has_ended(process) || world.is_stopped(process)) {
+    return;
+  }
+  place.was_struck = true;
+  const bool for_good = span > kSilence;
+  world.tell(name_of(rank),
+             fmt::format("is stopped for {:.3f} s", std::chrono::duration<double>(span).count()));
+  network_.stop(process);
+  world.at(world.clock().now() + std::min<Clock::Time::duration>(span, kSilence),
+           [this, rank, process, for_good] {
+             if (place_of(rank).process != process || network_.has_ended(process)) {
+               return;
+             }
+             if (for_good) {
+               network_.world().tell(name_of(rank), "is given up: it is silent");
+               end(rank, "fell silent");
+             } else {
+               network_.world().tell(name_of(rank), "is continued");
+               network_.resume(process);
+             }
+           });
+}
+
+void Processes::hold(Rank a, Rank b, Clock::Time::duration span) {
+  const auto process = [this](Rank rank) { return rank == kDriver ? 0 : place_of(rank).process; };
+  World& world = network_.world();
+  world.tell(a == kDriver ? "driver" : name_of(a),
+             fmt::format("hears nothing of {} for {:.3f} s",
+                         name_of(b),
+                         std::chrono::duration<double>(span).count()));
+  network_.hold(process(a), process(b), world.clock().now() + span);
+}
+
+void Processes::end(Rank rank, const std::string& cause) {
+  Place& place = place_of(rank);
+  const ProcessNumber process = place.process;
+  network_.end(process, [this, rank, process, cause, told = place.end] {
+    if (place_of(rank).process == process) {
+      place_of(rank).is_known_lost = true;
+    }
+    (void)told->set_value(cause);
+  });
+  const Error why(Errc::ClusterClosed, "the process has ended");
+  for (const std::shared_ptr<RankEnd>& end : place.transports) {
+    end->close(why);
+  }
+  for (const caf::actor& actor : place.actors) {
+    caf::anon_send_exit(actor, caf::exit_reason::kill);
+  }
+}
+
+}  // namespace stagecraft::simulation

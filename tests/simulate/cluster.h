@@ -1,0 +1,71 @@
+/// Processes are the worker processes of a simulated cluster, one for each rank, and the launcher
+/// that puts workers into them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/launch/launcher.h"
+#include "stagecraft/tests/simulate/network.h"
+#include "stagecraft/tests/simulate/rank_end.h"
+
+namespace stagecraft::simulation {
+
+class Processes final : public Launcher, public std::enable_shared_from_this<Processes> {
+ public:
+  Processes(Network& network, int ranks);
+
+  // ---- faults ---------------------------------------------------------------------------------
+
+  /// Kills the process in the rank's place, unless it has ended.
+  void kill(Rank rank, const std::string& cause);
+  /// Stops it for so long. The driver gives up a process that is silent for longer than kSilence.
+  void stop(Rank rank, Clock::Time::duration span);
+  /// Delays all that the two send each other for so long.
+  void hold(Rank a, Rank b, Clock::Time::duration span);
+
+  /// Returns whether the driver has been told that the rank's process has ended.
+  [[nodiscard]] bool is_known_lost(Rank rank) const { return place_of(rank).is_known_lost; }
+  /// Returns whether the rank's process, now or before, was struck by kill() or stop().
+  [[nodiscard]] bool was_struck(Rank rank) const { return place_of(rank).was_struck; }
+  [[nodiscard]] int ranks() const { return static_cast<int>(places_.size()); }
+
+  // ---- Launcher -------------------------------------------------------------------------------
+
+  [[nodiscard]] ActorHost& host() const override { return network_.world().host(); }
+  void require_fit(const std::vector<RankSetup>&, LastRank) const override {}
+  [[nodiscard]] PlanId new_plan_id() override { return PlanId(++last_plan_); }
+  [[nodiscard]] std::unique_ptr<Binding> bind(int ranks, LastRank last) override;
+  [[nodiscard]] WorkerPlace place(Rank rank) const override;
+  [[nodiscard]] PortCounts traffic() const override { return {}; }
+  void replace(Rank rank) override;
+
+  static constexpr std::chrono::seconds kSilence{10};
+
+ private:
+  friend class SimulatedBinding;
+
+  /// Place is a rank's place, with the process that is in it.
+  struct Place {
+    ProcessNumber process = 0;
+    std::int64_t incarnation = 0;
+    bool is_known_lost = false;
+    bool was_struck = false;
+    std::shared_ptr<Promise<std::string>> end = std::make_shared<Promise<std::string>>();
+    std::vector<caf::actor> actors;
+    std::vector<std::shared_ptr<RankEnd>> transports;
+  };
+
+  [[nodiscard]] Place& place_of(Rank rank) { return places_[rank.index()]; }
+  [[nodiscard]] const Place& place_of(Rank rank) const { return places_[rank.index()]; }
+  [[nodiscard]] Worker launch(const std::shared_ptr<Ends>& ends, RankSetup setup);
+  void end(Rank rank, const std::string& cause);
+
+  Network& network_;
+  std::vector<Place> places_;
+  ProcessNumber last_process_ = 0;
+  std::uint64_t last_plan_ = 0;
+};
+
+}  // namespace stagecraft::simulation

@@ -1,0 +1,36 @@
+/// Faults are what strikes a simulated cluster. A run's faults are drawn from its seed before it
+/// begins, so that fewer of them can strike the same run.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stagecraft/base/clock.h"
+#include "stagecraft/base/ids.h"
+#include "stagecraft/tests/simulate/cluster.h"
+#include "stagecraft/tests/simulate/random.h"
+
+namespace stagecraft::simulation {
+
+struct Fault {
+  enum class Kind {
+    Kill,  ///< the rank's process ends
+    Stop,  ///< it does nothing for the span; the driver gives it up after Processes::kSilence
+    Hold,  ///< all that the two ranks send each other takes longer by the span
+  };
+
+  std::int64_t after = 0;  ///< strikes when so many things have happened
+  Kind kind = Kind::Kill;
+  Rank rank, other;  ///< `other`: of Hold; may be the driver
+  Clock::Time::duration span{0};
+};
+
+/// Draws `count` faults for a run in which about `events` things happen.
+[[nodiscard]] std::vector<Fault> draw_faults(Random& random,
+                                             int count,
+                                             int ranks,
+                                             std::int64_t events);
+
+void strike(const Fault& fault, Processes& processes);
+
+}  // namespace stagecraft::simulation

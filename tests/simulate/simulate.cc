@@ -1,0 +1,107 @@
+/// Trains in a simulated cluster under faults drawn from seeds. Prints the story of a seed that
+/// breaks a promise, with as few faults as still break it.
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "stagecraft/tests/simulate/run.h"
+
+namespace stagecraft::simulation {
+namespace {
+
+/// Strands take turns, so a second processor would only make each turn longer.
+void stay_on_one_processor() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  sched_setaffinity(0, sizeof one, &one);
+}
+
+void print_story(std::uint64_t seed, const RunResult& result) {
+  fmt::print("seed {}\n{}", seed, result.story);
+  if (!result.violation.empty()) {
+    fmt::print("seed {} breaks a promise: {}\n", seed, result.violation);
+  }
+}
+
+/// Prints the shortest story. Returns whether another run can follow.
+bool print_violation(std::uint64_t seed, const RunOptions& options, RunResult result) {
+  if (!result.is_stuck) {
+    const auto faults = shortened(seed, options, faults_of(seed, options));
+    result = run(seed, options, faults);
+  }
+  print_story(seed, result);
+  return !result.is_stuck;
+}
+
+}  // namespace
+}  // namespace stagecraft::simulation
+
+int main(int argc, char** argv) {
+  using namespace stagecraft::simulation;
+  CLI::App app(
+      "Trains in a simulated cluster under faults drawn from seeds, and checks what is promised.");
+  std::string seeds = "1..100";
+  std::uint64_t seed = 0;
+  double minutes = 0.0;
+  bool story = false;
+  RunOptions options;
+  const auto* one = app.add_option("--seed", seed, "Run this seed alone");
+  app.add_option("--seeds", seeds, "Run these, A..B")->excludes("--seed");
+  app.add_option(
+      "--minutes", minutes, "End after so many minutes, and go on with later seeds until then");
+  app.add_option("--ranks", options.ranks, "Ranks of the cluster: 2 or 4")
+      ->check(CLI::IsMember({2, 4}));
+  app.add_option("--steps", options.steps, "Steps of a run")->check(CLI::Range(1, 1000));
+  app.add_option("--faults", options.faults, "Faults of a run")->check(CLI::Range(0, 1000));
+  app.add_flag("--story", story, "Print what happens in each run");
+  CLI11_PARSE(app, argc, argv);
+  std::uint64_t first = seed, last = seed;
+  if (one->empty()) {
+    const std::size_t dots = seeds.find("..");
+    try {
+      first = std::stoull(seeds);
+      last = std::stoull(seeds.substr(dots == std::string::npos ? 0 : dots + 2));
+    } catch (const std::exception&) {
+      fmt::print(stderr, "--seeds takes two numbers, as in 1..100, not '{}'\n", seeds);
+      return 2;
+    }
+  }
+  stay_on_one_processor();
+  const auto begun = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  };
+  std::int64_t runs = 0, faults = 0, events = 0, recoveries = 0, broken = 0;
+  for (std::uint64_t s = first; minutes > 0 ? seconds() < 60 * minutes : s <= last; ++s) {
+    const RunResult result = run(s, options, faults_of(s, options));
+    ++runs;
+    faults += result.faults;
+    events += result.events;
+    recoveries += result.recoveries;
+    if (!result.violation.empty()) {
+      ++broken;
+      if (!print_violation(s, options, result)) {
+        break;
+      }
+    } else if (story) {
+      print_story(s, result);
+    }
+  }
+  fmt::print(
+      "{} runs, {} faults, {} recoveries, {} events; {} broke a promise\n"
+      "{:.1f} s: {:.0f} faults a minute\n",
+      runs,
+      faults,
+      recoveries,
+      events,
+      broken,
+      seconds(),
+      60 * static_cast<double>(faults) / seconds());
+  std::fflush(stdout);
+  std::_Exit(broken == 0 ? 0 : 1);  // threads of a run that is stuck would be waited for
+}

@@ -1,0 +1,63 @@
+/// Strands are the threads of a simulation. One of them runs at a time, or the simulation itself.
+///
+/// A strand runs until its work ends or waits by this clock. The simulation then does something
+/// else, and lets the strand continue when its condition is true or its time has come. So code that
+/// blocks needs no change to be simulated, and runs the same way every time.
+/// SD-1: only one thread runs at any time, so conditions are tested without their locks.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <semaphore>
+#include <thread>
+#include <vector>
+
+#include <caf/detail/test_actor_clock.hpp>
+
+#include "stagecraft/base/clock.h"
+
+namespace stagecraft::simulation {
+
+/// A process of the simulation; the driver's is 0.
+using ProcessNumber = int;
+
+class Strands final : public Clock {
+ public:
+  class Strand;
+
+  /// `time`: the clock of the simulated actors, whose time is this one's.
+  explicit Strands(const caf::detail::test_actor_clock& time);
+  /// Requires: no strand has work.
+  ~Strands() override;
+
+  [[nodiscard]] Time now() const override { return time_.current_time; }
+  /// Requires: the caller is on a strand, unless the condition is true or the time has come.
+  bool wait_until(std::condition_variable& changed,
+                  std::unique_lock<std::mutex>& lock,
+                  Time when,
+                  const std::function<bool()>& condition) const override;
+
+  /// Takes a strand that nobody has.
+  [[nodiscard]] Strand& take(ProcessNumber process);
+  /// Gives it back. Requires: it has no work.
+  static void give_back(Strand& strand);
+  /// Runs work on a strand that was taken and has none, until it waits or the work ends.
+  static void begin(Strand& strand, std::function<void()> work);
+
+  /// Returns the strands that can continue.
+  [[nodiscard]] std::vector<Strand*> ready() const;
+  /// Lets a strand continue until it waits again or its work ends.
+  static void resume(Strand& strand);
+  [[nodiscard]] static ProcessNumber process_of(const Strand& strand);
+
+  /// Returns when the first wait of these processes runs out; nothing if none does.
+  [[nodiscard]] std::optional<Time> next_deadline(
+      const std::function<bool(ProcessNumber)>& of) const;
+
+ private:
+  const caf::detail::test_actor_clock& time_;
+  std::vector<std::unique_ptr<Strand>> strands_;
+};
+
+}  // namespace stagecraft::simulation

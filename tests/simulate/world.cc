@@ -1,0 +1,179 @@
+#include "stagecraft/tests/simulate/world.h"
+
+#include <exception>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <caf/execution_unit.hpp>
+#include <caf/scheduled_actor.hpp>
+
+namespace stagecraft::simulation {
+namespace {
+
+/// Gives the jobs that an actor makes back to the scheduler.
+class Unit final : public caf::execution_unit {
+ public:
+  explicit Unit(caf::scheduler::test_coordinator& scheduler)
+      : execution_unit(&scheduler.system()), scheduler_(scheduler) {}
+  void exec_later(caf::resumable* job) override { scheduler_.jobs.push_back(job); }
+
+ private:
+  caf::scheduler::test_coordinator& scheduler_;
+};
+
+ActorHost& host_of_simulations() {
+  static ActorHost& host = ActorHost::simulated();
+  return host;
+}
+
+caf::scheduler::test_coordinator& scheduler_of(ActorHost& host) {
+  return dynamic_cast<caf::scheduler::test_coordinator&>(host.system().scheduler());
+}
+
+const caf::scheduled_actor* actor_of(caf::resumable* job) {
+  return dynamic_cast<const caf::scheduled_actor*>(job);
+}
+
+}  // namespace
+
+World::World(std::uint64_t seed)
+    : host_(host_of_simulations()),
+      scheduler_(scheduler_of(host_)),
+      strands_(dynamic_cast<caf::detail::test_actor_clock&>(scheduler_.clock())),
+      random_(seed),
+      begun_(clock().now()) {}
+
+void World::at(Time when, Event event) {
+  events_.emplace(std::pair(when, ++last_event_), std::move(event));
+}
+
+void World::at_count(std::int64_t count, Event event) {
+  counted_.emplace(count, std::move(event));
+}
+
+void World::tell(const std::string& who, const std::string& what) {
+  story_.tell(since_begin(), who, what);
+}
+
+void World::run(const std::function<void()>& program) {
+  const ClockOfThread scope(std::shared_ptr<const Clock>(std::shared_ptr<void>(), &strands_));
+  std::exception_ptr failure;
+  bool has_ended = false;
+  Strands::begin(strands_.take(0), [&] {
+    try {
+      program();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    has_ended = true;
+  });
+  const auto is_over = [&] { return has_ended && plan_threads_.empty(); };
+  while (do_one() || (!is_over() && pass_time())) {
+  }
+  if (!has_ended) {
+    throw Standstill("the driver's program waits for something that cannot happen any more");
+  }
+  if (!plan_threads_.empty()) {
+    throw Standstill("a worker is left that no longer has a driver");
+  }
+  scheduler_.clock().cancel_all();
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+}
+
+bool World::can_run(caf::resumable* job) const {
+  const caf::scheduled_actor* actor = actor_of(job);
+  const auto owner = actor == nullptr ? owners_.end() : owners_.find(actor->id());
+  return owner == owners_.end() || !is_stopped(owner->second);
+}
+
+void World::run_job(caf::resumable* job) {
+  const auto resume = [this, job] {
+    Unit unit(scheduler_);
+    const auto result = job->resume(&unit, 1);
+    if (result == caf::resumable::resume_later) {
+      scheduler_.jobs.push_back(job);
+    } else if (result != caf::resumable::shutdown_execution_unit) {
+      caf::intrusive_ptr_release(job);
+    }
+    return result;
+  };
+  const caf::scheduled_actor* actor = actor_of(job);
+  if (actor == nullptr || std::string_view(actor->name()) != "plan thread") {
+    resume();
+    return;
+  }
+  // A detached actor's thread may wait, and LibTorch keeps settings by thread.
+  const caf::actor_id id = actor->id();
+  Strands::Strand*& strand = plan_threads_[id];
+  if (strand == nullptr) {
+    const auto owner = owners_.find(id);
+    strand = &strands_.take(owner == owners_.end() ? 0 : owner->second);
+  }
+  Strands::begin(*strand, [this, id, resume] {
+    if (resume() == caf::resumable::done) {
+      ended_.push_back(id);
+    }
+  });
+}
+
+bool World::do_one() {
+  for (const caf::actor_id id : std::exchange(ended_, {})) {
+    Strands::give_back(*plan_threads_.extract(id).mapped());
+  }
+  std::vector<std::size_t> jobs;
+  for (std::size_t i = 0; i < scheduler_.jobs.size(); ++i) {
+    if (can_run(scheduler_.jobs[i])) {
+      jobs.push_back(i);
+    }
+  }
+  std::vector<Strands::Strand*> strands = strands_.ready();
+  std::erase_if(strands, [this](const auto* s) { return is_stopped(Strands::process_of(*s)); });
+  const bool has_event = !events_.empty() && events_.begin()->first.first <= clock().now();
+  const std::size_t choices = jobs.size() + strands.size() + (has_event ? 1 : 0);
+  if (choices == 0) {
+    return false;
+  }
+  std::size_t choice = random_.below(choices);
+  if (choice < jobs.size()) {
+    const auto at = scheduler_.jobs.begin() + static_cast<std::ptrdiff_t>(jobs[choice]);
+    caf::resumable* job = *at;
+    scheduler_.jobs.erase(at);
+    run_job(job);
+  } else if (choice -= jobs.size(); choice < strands.size()) {
+    strands_.resume(*strands[choice]);
+  } else {
+    const Event event = std::move(events_.begin()->second);
+    events_.erase(events_.begin());
+    event();
+  }
+  ++count_;
+  while (!counted_.empty() && counted_.begin()->first <= count_) {
+    const Event event = std::move(counted_.begin()->second);
+    counted_.erase(counted_.begin());
+    event();
+  }
+  return true;
+}
+
+bool World::pass_time() {
+  std::optional<Time> next =
+      strands_.next_deadline([this](ProcessNumber process) { return !is_stopped(process); });
+  const auto sooner = [&next](Time when) { next = next ? std::min(*next, when) : when; };
+  if (!events_.empty()) {
+    sooner(events_.begin()->first.first);
+  }
+  auto& time = dynamic_cast<caf::detail::test_actor_clock&>(scheduler_.clock());
+  if (time.has_pending_timeout()) {
+    sooner(time.schedule().begin()->first);
+  }
+  if (!next) {
+    return false;
+  }
+  time.advance_time(std::max(*next - clock().now(), Time::duration(1)));
+  return true;
+}
+
+}  // namespace stagecraft::simulation
