@@ -21,7 +21,9 @@ class SteadyClock final : public Clock {
   }
 };
 
-thread_local std::shared_ptr<const Clock> clock_of_thread;  // null: the steady one
+// Null: the steady one. A pointer, because objects that end with the process ask for it after the
+// end of their thread's objects.
+thread_local const std::shared_ptr<const Clock>* clock_of_thread = nullptr;
 
 }  // namespace
 
@@ -33,14 +35,14 @@ const std::shared_ptr<const Clock>& Clock::steady() {
 }
 
 const std::shared_ptr<const Clock>& Clock::current() {
-  return clock_of_thread == nullptr ? steady() : clock_of_thread;
+  return clock_of_thread == nullptr ? steady() : *clock_of_thread;
 }
 
 ClockOfThread::ClockOfThread(std::shared_ptr<const Clock> clock)
-    : before_(std::exchange(clock_of_thread, std::move(clock))) {}
+    : clock_(std::move(clock)), before_(std::exchange(clock_of_thread, &clock_)) {}
 
 ClockOfThread::~ClockOfThread() {
-  clock_of_thread = std::move(before_);
+  clock_of_thread = before_;
 }
 
 }  // namespace stagecraft

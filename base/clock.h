@@ -56,7 +56,8 @@ class ClockOfThread {
   ~ClockOfThread();
 
  private:
-  std::shared_ptr<const Clock> before_;
+  const std::shared_ptr<const Clock> clock_;
+  const std::shared_ptr<const Clock>* const before_;
 };
 
 }  // namespace stagecraft
