@@ -128,17 +128,16 @@ void make_tables(Lowering& l) {
       tables.groups.push_back(std::move(copies));
     }
   }
-  for (std::size_t t = 0; l.training && t < l.source.dag.ties.size(); ++t) {
+  for (std::size_t t = 0; l.training && t < dag.source.ties.size(); ++t) {
     PlanGroup tie{.kind = PlanGroup::Kind::Tie,
-                  .stages = l.source.dag.ties[t].stages,
+                  .stages = dag.source.ties[t].stages,
                   .parameters = l.source.tied[t]};
-    const auto places_of = [&](StageId s) -> const std::vector<Rank>& {
-      return dag.places[static_cast<std::size_t>(place_of[s.index()])];
-    };
-    for (std::size_t i = 0; i < places_of(tie.stages.front()).size(); ++i) {
-      std::vector<Rank>& set = tie.sets.emplace_back();
-      for (const StageId stage : tie.stages) {
-        set.push_back(places_of(stage)[i]);
+    for (const StageId stage : tie.stages) {
+      std::vector<Rank> ranks = dag.places[static_cast<std::size_t>(place_of[stage.index()])];
+      std::ranges::sort(ranks);  // as shards are (DG-4)
+      tie.sets.resize(ranks.size());
+      for (std::size_t i = 0; i < ranks.size(); ++i) {
+        tie.sets[i].push_back(ranks[i]);
       }
     }
     l.group_of_tie.push_back(static_cast<int>(tables.groups.size()));

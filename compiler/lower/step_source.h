@@ -21,7 +21,7 @@ struct StepSource {
   std::vector<PlanStage> stages;  ///< by the schedule's number
   /// The tensors that can cross, by EdgeId: activations, gradients, then results of an evaluation.
   std::vector<PlanEdge> edges;
-  /// All parameters of each tie of the DAG.
+  /// All parameters of each tie of the DAG, in its order.
   std::vector<std::vector<std::string>> tied;
 };
 

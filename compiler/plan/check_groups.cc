@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -124,20 +125,62 @@ void check_divided(const Plan& plan, std::size_t number, std::vector<std::string
   }
 }
 
+/// Checks where the parts of a tie are.
+void check_tie(const Plan& plan, std::size_t number, std::vector<std::string>& faults) {
+  const PlanGroup& tie = plan.tables.groups[number];
+  for (const std::vector<Rank>& set : tie.sets) {
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      if (!std::ranges::binary_search(plan.list_of(set[i]).stages, tie.stages[i])) {
+        faults.push_back(fmt::format(
+            "P-7: group {}, {}: not where its stages are", number, to_string(plan.tables, tie)));
+      }
+    }
+  }
+  if (!have_equal_shards(plan.tables, tie)) {
+    faults.push_back(fmt::format("P-7: group {}, {}: the ranks of a set have other shards",
+                                 number,
+                                 to_string(plan.tables, tie)));
+  }
+}
+
 }  // namespace
+
+bool have_equal_shards(const PlanTables& tables, const PlanGroup& tie) {
+  std::set<Sharing> sharing;
+  std::vector<const std::vector<Rank>*> copies;  // by stage: the ranks that have it
+  for (const StageId stage : tie.stages) {
+    copies.push_back(nullptr);
+    for (const PlanGroup& group : tables.groups) {
+      if (group.kind == PlanGroup::Kind::Copies && group.sets.size() == 1 &&
+          std::ranges::find(group.stages, stage) != group.stages.end()) {
+        sharing.insert(group.sharing);
+        copies.back() = &group.sets.front();
+      }
+    }
+    if (copies.back() == nullptr) {
+      sharing.insert(Sharing::Nothing);
+    }
+  }
+  if (sharing.size() > 1 || sharing.contains(Sharing::Nothing)) {
+    return sharing.size() == 1;
+  }
+  return std::ranges::all_of(tie.sets, [&](const std::vector<Rank>& set) {
+    std::set<std::pair<std::ptrdiff_t, std::ptrdiff_t>> shards;  // each with their number
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      const auto shard = std::ranges::find(*copies[i], set[i]) - copies[i]->begin();
+      shards.emplace(shard, std::ssize(*copies[i]));
+    }
+    return shards.size() == 1 && shards.begin()->first < shards.begin()->second;
+  });
+}
 
 void check_groups(const Plan& plan, std::vector<std::string>& faults) {
   const GroupParts sums = parts_in(plan, false);
   const GroupParts gathers = parts_in(plan, true);
   for (std::size_t g = 0; g < plan.tables.groups.size(); ++g) {
     const PlanGroup& group = plan.tables.groups[g];
-    for (const std::vector<Rank>& set : group.sets) {
-      for (std::size_t i = 0; group.kind == PlanGroup::Kind::Tie && i < set.size(); ++i) {
-        if (!std::ranges::binary_search(plan.list_of(set[i]).stages, group.stages[i])) {
-          faults.push_back(fmt::format(
-              "P-7: group {}, {}: not where its stages are", g, to_string(plan.tables, group)));
-        }
-      }
+    if (group.kind == PlanGroup::Kind::Tie) {
+      check_tie(plan, g, faults);
     }
     if (group.kind == PlanGroup::Kind::Divided) {
       check_divided(plan, g, faults);

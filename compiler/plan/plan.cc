@@ -231,6 +231,17 @@ bool uses_weights_of(const PlanTables& tables, const PlanGroup& group, const Ins
          sums(tables, group, run);
 }
 
+std::vector<std::string> tied_parameters_of(const PlanTables& tables, StageId stage) {
+  std::vector<std::string> tied;
+  for (const PlanGroup& group : tables.groups) {
+    if (group.kind == PlanGroup::Kind::Tie &&
+        std::ranges::find(group.stages, stage) != group.stages.end()) {
+      tied.insert(tied.end(), group.parameters.begin(), group.parameters.end());
+    }
+  }
+  return tied;
+}
+
 std::vector<std::vector<Rank>> copies_of_parts(const PlanGroup& divided) {
   std::vector<std::vector<Rank>> copies;
   if (divided.sets.size() > 1) {

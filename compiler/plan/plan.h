@@ -27,7 +27,8 @@
 ///      once in a step on every member (but see P-11), on streams of one name: a Start after the
 ///      tasks whose gradients it sums, and a Finish on the same stream, before the vote. A group
 ///      with shards gathers once on every member in the same way, after the updates of its bucket
-///      (but see P-12).
+///      (but see P-12). The ranks of a set of a tie have the same shard of its stages' gradients,
+///      or all of them.
 /// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
 ///      nothing, so that the tasks of a rank are those of its row.
 /// P-9: an instruction has the slots that its kind needs, and names nothing that its rank does not
@@ -120,7 +121,7 @@ struct PlanGroup {
   std::vector<std::string> parameters;  ///< Tie: in the model's order, of one dtype
   /// Each set works by itself. Divided: by copy of the weights, the rank of each part, ascending.
   /// Copies: one set of all ranks, ascending; if their bucket is divided, by part, the rank of each
-  /// copy. Tie: a set for each unit of samples, by stage: its rank.
+  /// copy. Tie: by stage, its rank; the i-th set has the i-th ranks, ascending, of each stage.
   std::vector<std::vector<Rank>> sets;
   Sharing sharing = Sharing::Nothing;  ///< of copies
 
@@ -210,6 +211,9 @@ struct Plan {
 [[nodiscard]] bool uses_weights_of(const PlanTables& tables,
                                    const PlanGroup& group,
                                    const Instruction& run);
+
+/// Returns the parameters of all ties of the stage, tie by tie.
+[[nodiscard]] std::vector<std::string> tied_parameters_of(const PlanTables& tables, StageId stage);
 
 /// Returns the ranks that have the same part of divided weights, one set for each part; none if
 /// there is one copy.

@@ -150,11 +150,18 @@ void SumCheck::check_start(const Instruction& i) {
       require_over("P-7", tasks->id, i);
     }
   }
-  for (std::size_t g = 0; tie && g < sums_.size(); ++g) {
+  for (std::size_t g = 0; g < sums_.size(); ++g) {
     const PlanGroup& other = tables_.groups[g];
-    if (other.kind == PlanGroup::Kind::Copies && sums_[g].finish &&
+    if (tie && other.kind == PlanGroup::Kind::Copies && sums_[g].finish &&
         std::ranges::any_of(other.stages, is_of)) {
       require_over("P-7", *sums_[g].finish, i);
+    }
+    const auto is_of_both = [&](StageId stage) {
+      return is_of(stage) && std::ranges::binary_search(list_.stages, stage);
+    };
+    if (!tie && other.kind == PlanGroup::Kind::Tie && sums_[g].start != nullptr &&
+        std::ranges::any_of(other.stages, is_of_both)) {
+      fault("P-7", i, fmt::format("sums over copies behind the sum of group {}, a tie", g));
     }
   }
   of.start = &i;

@@ -12,6 +12,8 @@
 /// DG-2: a rank list stands for ranks that run the same nodes, each on its own samples. Two lists
 ///      of one DAG have no rank in common.
 /// DG-3: collectives gate nothing but updates, votes and the nodes that need their result.
+/// DG-4: copies share the same of all stages of a tie. The i-th ranks, ascending, that have these
+///      stages then have the same shard of the tied parameters.
 /// Source: Piper's intermediate form.
 #pragma once
 

@@ -43,10 +43,11 @@ struct DagTensor {
   EdgeId activation, gradient;  ///< names of the two transfers
 };
 
-/// DagTie is a set of parameters that several stages use and train.
+/// DagTie is a set of parameters that several stages use and train. If the schedule has copies of
+/// these stages, each copy is a tie with the same name.
 struct DagTie {
-  std::string name;             ///< for messages
-  std::vector<StageId> stages;  ///< ascending
+  std::string name;             ///< of a parameter that no other tie of the model has
+  std::vector<StageId> stages;  ///< in the model's order
 };
 
 struct DagSource {

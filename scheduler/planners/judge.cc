@@ -85,14 +85,6 @@ std::set<int> devices_of(const Layout& layout, int stage) {
   return devices;
 }
 
-std::set<StageId> tied_stages(const StageGraph& graph) {
-  std::set<StageId> stages;
-  for (const TiedParameter& tied : graph.tied()) {
-    stages.insert(tied.stages.begin(), tied.stages.end());
-  }
-  return stages;
-}
-
 /// Returns the time in which the devices add up gradients: their slowest link decides.
 double sum_seconds(const LinkCosts& links, const std::set<int>& devices, double gradients) {
   Link slowest;
@@ -175,8 +167,8 @@ double bound_of(const PlanRequest& request, WorkGraphs& graphs) {
 Judge::Judge(const PlanRequest& request)
     : request_(&request), graphs_(request.costs), bound_(bound_of(request, graphs_)) {}
 
-/// Each stage runs on microbatches of its own size. Stages with tied parameters share nothing.
-Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout, const StageGraph& cut) {
+/// Each stage runs on microbatches of its own size.
+Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout) {
   Costs made = costs_of(request_->costs, graphs_.on(candidate.microbatch_size), candidate.stages);
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
     const int samples = candidate.size_of(s);
@@ -194,9 +186,8 @@ Costs Judge::stage_costs(const Candidate& candidate, const Layout& layout, const
       }
     }
   }
-  const std::set<StageId> tied = tied_stages(cut);
   for (std::size_t s = 0; s < candidate.stages.size(); ++s) {
-    if (candidate.sharing != Sharing::Nothing && !tied.contains(StageId(s))) {
+    if (candidate.sharing != Sharing::Nothing) {
       MemoryModel& memory = made.stages.memory;
       memory.fixed[s] = shared_bytes(
           {.all = memory.fixed[s], .trained = memory.trained[s], .states = memory.states[s]},
@@ -242,11 +233,7 @@ double Judge::seconds_of_rounds(const Timeline& timeline,
   }
   const double passes = candidate.sharing == Sharing::Weights ? 3 : 1;  // of the two of a sum
   std::vector<double> seconds(timeline.rows.size(), 0);
-  const std::set<StageId> tied = tied_stages(made.graph);
   for (std::size_t s = 0; s < made.devices.size(); ++s) {
-    if (tied.contains(StageId(s))) {
-      continue;
-    }
     const std::set<int> copies = devices_of(layout, made.stage_of_cut[s]);
     const StageWork work = work_of(graphs_.on(candidate.microbatch_size),
                                    candidate.stages[index(made.stage_of_cut[s])]);
@@ -263,7 +250,6 @@ void Judge::add_bytes(const Timeline& timeline, const Layout& layout, PlanPropos
   const Candidate& candidate = made.candidate;
   const WorkGraph& graph = graphs_.on(candidate.microbatch_size);
   UpdateBytes update(static_cast<int>(timeline.rows.size()));
-  const std::set<StageId> tied = tied_stages(made.graph);
   for (std::size_t stage = 0; stage < candidate.stages.size(); ++stage) {
     std::set<int> rows;
     for (int replica = 0; replica < layout.replicas(); ++replica) {
@@ -272,23 +258,23 @@ void Judge::add_bytes(const Timeline& timeline, const Layout& layout, PlanPropos
     const auto devices = static_cast<int>(devices_of(layout, static_cast<int>(stage)).size());
     if (layout.replicas() > 1 || devices > 1) {
       const double trained = work_of(graph, candidate.stages[stage]).trained;
-      const StageId in_schedule = layout.stage(StageId(stage), 0);
-      const bool in_rounds = candidate.sharing >= Sharing::Gradients && !tied.contains(in_schedule);
+      const bool in_rounds = candidate.sharing >= Sharing::Gradients;
       update.add_copies(std::vector(rows.begin(), rows.end()),
                         devices,
                         in_rounds ? std::min(trained, kSharedBucket) : trained);
     }
   }
-  update.add_ties(graph, made.graph, made.devices);
+  std::vector<int> shards(made.devices.size(), 1);
+  for (std::size_t s = 0; candidate.sharing != Sharing::Nothing && s < shards.size(); ++s) {
+    shards[s] = static_cast<int>(devices_of(layout, made.stage_of_cut[s]).size());
+  }
+  update.add_ties(graph, made.graph, made.devices, shards);
   std::vector<double> fixed(timeline.rows.size(), 0);
   std::vector<std::vector<double>> gradients(timeline.rows.size());
   for (std::size_t s = 0; s < made.devices.size(); ++s) {
     fixed[index(made.devices[s])] += made.costs.stages.memory.fixed[s];
-    if (!tied.contains(StageId(s))) {
-      const int of_cut = made.stage_of_cut[s];
-      gradients[index(made.devices[s])].push_back(
-          work_of(graph, candidate.stages[index(of_cut)]).trained);
-    }
+    gradients[index(made.devices[s])].push_back(
+        work_of(graph, candidate.stages[index(made.stage_of_cut[s])]).trained);
   }
   const std::vector<RowPeak> peaks =
       peaks_with_early_values(timeline, candidate.schedule, made.graph, made.costs.links);
@@ -311,9 +297,9 @@ PlanProposal Judge::propose(const Candidate& candidate) {
     std::vector<int>& devices = made.devices_of_row.emplace_back();
     std::ranges::transform(ranks, std::back_inserter(devices), &Rank::value);
   }
-  const StageGraph cut = stage_graph_of(graphs_.on(candidate.microbatch_size), candidate.stages);
-  made.graph = layout.expand(cut);
-  made.costs = stage_costs(candidate, layout, cut);
+  made.graph =
+      layout.expand(stage_graph_of(graphs_.on(candidate.microbatch_size), candidate.stages));
+  made.costs = stage_costs(candidate, layout);
   if (!candidate.stage_sizes.empty()) {
     made.graph.set_microbatch_sizes(candidate.sizes_in_units());
   }

@@ -26,9 +26,7 @@ class Judge {
   [[nodiscard]] PlanProposal propose(const Candidate& candidate);
 
  private:
-  [[nodiscard]] Costs stage_costs(const Candidate& candidate,
-                                  const Layout& layout,
-                                  const StageGraph& cut);
+  [[nodiscard]] Costs stage_costs(const Candidate& candidate, const Layout& layout);
   void place_costs(const Layout& layout, PlanProposal& made);
   void add_bytes(const Timeline& timeline, const Layout& layout, PlanProposal& made);
   [[nodiscard]] double seconds_of_rounds(const Timeline& timeline,

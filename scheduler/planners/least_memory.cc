@@ -55,7 +55,7 @@ class MemoryDescent {
     UpdateBytes update(static_cast<int>(stages.size()));
     std::vector<int> rows(stages.size());
     std::iota(rows.begin(), rows.end(), 0);
-    update.add_ties(graph_, stage_graph, rows);
+    update.add_ties(graph_, stage_graph, rows, std::vector<int>(stages.size(), 1));
     std::vector<double> bytes;
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const int kept = std::min(in_flight[s], request_.batch / graph_.samples());

@@ -54,8 +54,7 @@ struct RowPeak {
   }
 };
 
-/// Returns, by stage, on how many ranks there is a copy of it that can share; 1 for stages with a
-/// tied parameter, which share nothing.
+/// Returns, by stage, on how many ranks there is a copy of it that can share.
 std::vector<int> copies_that_share(const RuleInput& in, std::span<const RowShare> shares) {
   const auto stages = static_cast<std::size_t>(in.graph.size());
   std::vector<int> first(stages);  // of the stage's copies in the schedule
@@ -75,11 +74,6 @@ std::vector<int> copies_that_share(const RuleInput& in, std::span<const RowShare
   std::vector<int> copies;
   for (const int of : first) {
     copies.push_back(std::max(1, ranks[static_cast<std::size_t>(of)]));
-  }
-  for (const TiedParameter& tied : in.graph.tied()) {
-    for (const StageId stage : tied.stages) {
-      copies[stage.index()] = 1;
-    }
   }
   return copies;
 }

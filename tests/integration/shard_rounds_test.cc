@@ -216,21 +216,55 @@ TEST_CASE("rounds of sums in worker processes, over several batches an update, a
   }
 }
 
-TEST_CASE("a stage with a tied parameter keeps whole gradients", "[integration][shards]") {
-  ModelOptions model = kModel;
-  model.tied = true;
-  model.stages = 4;
-  const Execution execution =
-      in_copies_of(make_program(model), {.sharing = in_rounds(), .builder = "interleaved"});
-  const auto& groups = execution.plan->tables.groups;
-  CHECK(std::ranges::any_of(groups, &PlanGroup::has_rounds));
-  CHECK(std::ranges::any_of(groups, [](const PlanGroup& g) {
-    return g.kind == PlanGroup::Kind::Copies && !g.has_shards();
+TEST_CASE("copies of tied stages share gradients, and weights too", "[integration][shards][ties]") {
+  const auto [builder, devices, copies, stages] =
+      GENERATE(table<std::string, int, int, int>({{"1f1b", 2, 2, 2},
+                                                  {"zb-h1", 2, 2, 2},
+                                                  {"interleaved", 2, 2, 4},
+                                                  {"zb-v", 2, 2, 4},
+                                                  {"chimera", 2, 1, 2},
+                                                  {"chimera", 2, 2, 2},
+                                                  {"dualpipe", 2, 1, 2}}));
+  const auto bucket_bytes = GENERATE(std::optional<std::int64_t>(), kBucket);
+  const Sharing sharing = in_rounds();
+  CAPTURE(builder, copies, bucket_bytes.value_or(0), sharing);
+  const Execution execution = in_copies_of(tied_sharded_program(stages),
+                                           {.sharing = sharing,
+                                            .builder = builder,
+                                            .copies = copies,
+                                            .devices = devices,
+                                            .bucket_bytes = bucket_bytes});
+  CHECK(std::ranges::all_of(execution.plan->tables.groups, [&](const PlanGroup& group) {
+    return group.kind == PlanGroup::Kind::Tie || group.sharing == sharing;
   }));
   const auto reference = one_process(execution);
   Run run(execution);
   run.train(3);
   check_equal(run, *reference, train(*reference, 3));
+}
+
+TEST_CASE("a tie that trains in part, in groups, with averages and kept gradients, in rounds",
+          "[integration][shards][ties]") {
+  const Execution execution = in_copies_of(tied_sharded_program(2), {.sharing = in_rounds()});
+  const std::vector<ParameterGroup> groups{{.match = "embed.*", .frozen = true},
+                                           {.match = "shared.bias", .lr_scale = 0.5}};
+  Run run(execution,
+          AdamW{.lr = 1e-2},
+          {.groups = groups, .clip = 0.1, .average = 0.9, .keep_gradients = true, .seed = 9});
+  const auto reference = one_process(
+      execution,
+      AdamW{.lr = 1e-2},
+      {.groups = groups, .clip = 0.1, .average = 0.9, .keep_gradients = true, .seed = 9});
+  run.train(3);
+  check_equal(run, *reference, train(*reference, 3));
+  Tensors kept;
+  for (const auto& [name, gradient] : run.trainer.gradients()) {
+    kept.emplace(name, gradient);
+  }
+  for (const auto& [name, gradient] : reference->gradients()) {
+    CAPTURE(name);
+    CHECK(at::equal(kept.at(name), gradient));
+  }
 }
 
 TEST_CASE("weights that several parts of a stage use are gathered together",
@@ -335,7 +369,7 @@ TEST_CASE("evaluations run between steps, and change nothing", "[integration][sh
 TEST_CASE("a checkpoint of any level of sharing goes on at any other",
           "[integration][shards][checkpoint]") {
   const TemporaryFolder folder;
-  const Program program = make_program(kModel);
+  const Program program = GENERATE(false, true) ? tied_sharded_program(2) : make_program(kModel);
   const auto at_level = [&](Sharing sharing) {
     const Schedule rows = build_schedule("1f1b", {.devices = 2, .microbatches = 2});
     return make_execution(program,

@@ -5,12 +5,15 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/compiler/graph/autocast_guard.h"
 #include "stagecraft/scheduler/builders/registry.h"
+#include "stagecraft/scheduler/strategy/strategy_of.h"
 #include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/integration/trained_copies.h"
@@ -125,7 +128,7 @@ TEST_CASE("elements of gradients are limited in shards as in the whole, and weig
 
 TEST_CASE("shards in worker processes, over several batches an update, and by task",
           "[integration][shards][processes]") {
-  const Program program = make_program(kModel);
+  const Program program = GENERATE(false, true) ? tied_sharded_program(2) : make_program(kModel);
   Run whole(in_copies_of(program, 2, {}));
   const auto train = [](Run& run) {
     for (std::int64_t step = 0; step < 3; ++step) {
@@ -178,21 +181,75 @@ TEST_CASE("a step that is skipped leaves shards as they are", "[integration][sha
   CHECK(same_bits(shared.trainer.state_dict(), whole.trainer.state_dict()));
 }
 
-TEST_CASE("a stage with a tied parameter keeps the whole optimizer's state",
-          "[integration][shards]") {
-  ModelOptions model = kModel;
-  model.tied = true;
-  model.stages = 4;
-  const Program program = make_program(model);
-  Run shared(in_copies_of(program, 2, kShards, "interleaved"));
-  Run whole(in_copies_of(program, 2, {}, "interleaved"));
+TEST_CASE("copies of tied stages share the optimizer's state, and train the bits of the whole",
+          "[integration][shards][ties]") {
+  const auto [builder, devices, copies, stages] =
+      GENERATE(table<std::string, int, int, int>({{"1f1b", 2, 2, 2},
+                                                  {"gpipe", 4, 2, 4},
+                                                  {"interleaved", 2, 2, 4},
+                                                  {"zb-v", 2, 2, 4},
+                                                  {"chimera", 2, 1, 2},
+                                                  {"chimera", 2, 2, 2},
+                                                  {"dualpipe", 2, 1, 2}}));
+  const Program program = tied_sharded_program(stages);
+  const std::int64_t bucket_bytes = GENERATE(0, 20000);
+  CAPTURE(builder, copies, stages, bucket_bytes);
+  ReplicateOptions options = kShards;
+  if (bucket_bytes > 0) {
+    options.bucket_bytes = bucket_bytes;
+  }
+  Run shared(in_copies_of(program, copies, options, builder, devices));
+  Run whole(in_copies_of(program, copies, {}, builder, devices));
   const auto& groups = shared.trainer.plan().tables.groups;
-  CHECK(std::ranges::any_of(groups, [](const PlanGroup& g) {
-    return g.kind == PlanGroup::Kind::Copies && !g.has_shards();
+  CHECK(std::ranges::any_of(groups,
+                            [](const PlanGroup& g) { return g.kind == PlanGroup::Kind::Tie; }));
+  CHECK(std::ranges::all_of(groups, [](const PlanGroup& g) {
+    return g.kind == PlanGroup::Kind::Tie || g.sharing == Sharing::States;
   }));
+  shared.train(4);
+  whole.train(4);
+  check_equal(shared, whole);
+}
+
+TEST_CASE("frozen ties, and ties in groups, are shared like others",
+          "[integration][shards][ties]") {
+  const Program program = tied_sharded_program(2);
+  const TrainerOptions options{.groups = {{.match = "embed.*", .frozen = true},
+                                          {.match = "shared.*", .lr_scale = 0.5, .frozen_for = 1}},
+                               .clip = 0.1,
+                               .average = 0.9,
+                               .keep_gradients = true,
+                               .seed = 9};
+  Run shared(in_copies_of(program, 2, kShards), AdamW{.lr = 1e-2}, options);
+  Run whole(in_copies_of(program, 2, {}), AdamW{.lr = 1e-2}, options);
   shared.train(3);
   whole.train(3);
   check_equal(shared, whole);
+  CHECK(same_bits(shared.trainer.gradients(), whole.trainer.gradients()));
+  CHECK(same_bits(shared.trainer.averages(), whole.trainer.averages()));
+}
+
+TEST_CASE("stages of a tie that are asked for different things share nothing",
+          "[integration][shards][ties]") {
+  const Program program = tied_sharded_program(2);
+  const Schedule rows =
+      in_copies(build_schedule("1f1b", {.devices = 2, .microbatches = kMicrobatches / 2}), 2);
+  const Layout layout = Layout::of(rows);
+  std::vector<Directive> directives = strategy_of(rows, layout, kShards).directives();
+  for (Directive& directive : directives) {
+    auto* const replicate = std::get_if<ReplicateDirective>(&directive);
+    if (replicate != nullptr && replicate->ranks.front() == Rank(1)) {
+      replicate->options.share(Sharing::Weights);
+    }
+  }
+  Run mixed(make_execution(program, Strategy(directives)));
+  const auto& groups = mixed.trainer.plan().tables.groups;
+  CHECK(std::ranges::count(groups, PlanGroup::Kind::Copies, &PlanGroup::kind) == 2);
+  CHECK(std::ranges::none_of(groups, &PlanGroup::has_shards));
+  Run whole(in_copies_of(program, 2, {}));
+  mixed.train(2);
+  whole.train(2);
+  check_equal(mixed, whole);
 }
 
 TEST_CASE("a gradient that is not finite is told as without shards",
@@ -220,7 +277,7 @@ TEST_CASE("a checkpoint of shards goes on without them, and with others",
           "[integration][shards][checkpoint]") {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/a.ckpt";
-  const Program program = make_program(kModel);
+  const Program program = GENERATE(false, true) ? tied_sharded_program(2) : make_program(kModel);
   Run unbroken(in_copies_of(program, 2, {}));
   unbroken.train(4);
   const auto writes = GENERATE(true, false);
@@ -279,7 +336,8 @@ TEST_CASE("a rank that fails in the gather of weights loses them, and says so",
 TEST_CASE("a lost rank's shard comes from its mirror, and without one no copy has it",
           "[integration][shards][processes][recovery]") {
   const bool mirror = GENERATE(true, false);
-  Run run(in_copies_of(make_program(kModel), 2, kShards),
+  const Program program = GENERATE(false, true) ? tied_sharded_program(2) : make_program(kModel);
+  Run run(in_copies_of(program, 2, kShards),
           AdamW{.lr = 1e-2},
           {.clip = 0.1, .seed = 9, .mirror = mirror},
           [](int ranks) { return Cluster::spawn(ranks); });
@@ -294,7 +352,7 @@ TEST_CASE("a lost rank's shard comes from its mirror, and without one no copy ha
   }
   CHECK(run.trainer.recover() >= 1);
   run.train(4);
-  Run whole(in_copies_of(make_program(kModel), 2, {}));
+  Run whole(in_copies_of(program, 2, {}));
   whole.train(4);
   check_equal(run, whole);
 }

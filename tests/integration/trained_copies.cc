@@ -9,6 +9,13 @@
 
 namespace stagecraft::tests {
 
+Program tied_sharded_program(int stages) {
+  ModelOptions model = kShardedModel;
+  model.tied = true;
+  model.stages = stages;
+  return make_program(model);
+}
+
 TrainedCopies::TrainedCopies(Execution execution,
                              const Optimizer& optimizer,
                              TrainerOptions options,

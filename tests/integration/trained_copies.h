@@ -18,6 +18,10 @@ namespace stagecraft::tests {
 inline constexpr ModelOptions kShardedModel{
     .stages = 2, .dropout = 0.2, .statistics = false, .width = 64};
 
+/// Returns the program of the same model, but its head is the embedding, and several stages share a
+/// layer.
+[[nodiscard]] Program tied_sharded_program(int stages);
+
 struct TrainedCopies {
   TrainedCopies(Execution execution,
                 const Optimizer& optimizer = AdamW{.lr = 1e-2},

@@ -24,9 +24,18 @@ void with_gradients(const at::Tensor& row,
   }
 }
 
+std::int64_t width_of(const std::vector<at::Tensor>& part) {
+  std::int64_t width = 0;
+  for (const at::Tensor& gradient : part) {
+    width += gradient.numel();
+  }
+  return width;
+}
+
 }  // namespace
 
-TieSum::TieSum(Group members, const TieParts& parts) : members_(std::move(members)) {
+TieSum::TieSum(Group members, const TieParts& parts)
+    : members_(std::move(members)), parameters_(parts.parameters) {
   std::map<Rank, std::int64_t> count;  // number of parts of each rank so far
   for (const Rank rank : parts.ranks) {
     most_ = std::max(most_, ++count[rank]);
@@ -35,28 +44,35 @@ TieSum::TieSum(Group members, const TieParts& parts) : members_(std::move(member
   for (std::size_t i = 0; i < parts.ranks.size(); ++i) {
     const auto member = std::ranges::lower_bound(members_.ranks, parts.ranks[i]);
     rows_.push_back((member - members_.ranks.begin()) * most_ + count[parts.ranks[i]]++);
-    if (parts.mine[i] == nullptr) {
-      continue;
-    }
-    Part& part = mine_.emplace_back();
-    width_ = 0;
-    for (const std::string& name : parts.parameters) {
-      part.push_back(parts.mine[i]->buckets.gradient(name));
-      width_ += part.back().numel();
+    if (parts.mine[i] != nullptr) {
+      mine_.push_back(parts.mine[i]);
     }
   }
   SC_CHECK(!mine_.empty(), "a rank of a tie holds one of its stages");
 }
 
+std::vector<TieSum::Part> TieSum::own_parts() const {
+  std::vector<Part> parts;
+  for (const StageRuntime* stage : mine_) {
+    Part& part = parts.emplace_back();
+    for (const std::string& name : parameters_) {
+      part.push_back(stage->buckets.gradient(name));
+    }
+  }
+  return parts;
+}
+
 at::Tensor TieSum::packed() const {
-  const at::Tensor all = at::zeros({most_ * width_}, mine_.front().front().options());
+  const std::vector<Part> parts = own_parts();
+  const std::int64_t width = width_of(parts.front());
+  const at::Tensor all = at::zeros({most_ * width}, parts.front().front().options());
   std::int64_t begin = 0;
-  for (const Part& part : mine_) {
+  for (const Part& part : parts) {
     with_gradients(
-        all.narrow(0, begin, width_),
-        part,
-        [](const at::Tensor& place, const at::Tensor& gradient) { place.copy_(gradient); });
-    begin += width_;
+        all.narrow(0, begin, width), part, [](const at::Tensor& place, const at::Tensor& gradient) {
+          place.copy_(gradient);
+        });
+    begin += width;
   }
   return all;
 }
@@ -72,12 +88,14 @@ void TieSum::finish(Deadline deadline) {
   const at::NoGradGuard no_grad;
   const std::unique_ptr<PendingResult> gathered = std::move(gathered_);
   const at::Tensor parts = gathered == nullptr ? packed() : gathered->wait(deadline);
-  const auto row = [&](std::int64_t number) { return parts.narrow(0, number * width_, width_); };
+  const std::vector<Part> own = own_parts();
+  const std::int64_t width = width_of(own.front());
+  const auto row = [&](std::int64_t number) { return parts.narrow(0, number * width, width); };
   const at::Tensor sum = row(rows_.front()).clone();
   for (std::size_t i = 1; i < rows_.size(); ++i) {
     sum.add_(row(rows_[i]));
   }
-  for (const Part& part : mine_) {
+  for (const Part& part : own) {
     with_gradients(sum, part, [](const at::Tensor& place, const at::Tensor& gradient) {
       gradient.copy_(place);
     });

@@ -4,6 +4,8 @@
 /// stages uses it.
 /// TY-1: parts are added in the order of the tie's stages, on any ranks, so that all copies of
 ///       a parameter get the bits that one process gets.
+/// TY-2: stages whose copies have shards add up the same shard of each parameter (BU-10), as the
+///       sums over copies have left it (take_share). All its elements are added as in the whole.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +29,8 @@ struct TieParts {
 
 class TieSum final : public GroupSum {
  public:
-  /// The stages outlive the sum. Requires: the parts of the stages have the same parameters.
+  /// The stages outlive the sum. Requires: all of them have the parameters, in the same shapes, and
+  /// the same shard of them if they have shards.
   TieSum(Group members, const TieParts& parts);
 
   /// Starts the sum. Sends nothing if one rank has all parts.
@@ -38,13 +41,14 @@ class TieSum final : public GroupSum {
  private:
   using Part = std::vector<at::Tensor>;  // the gradient of each parameter in one stage
 
+  [[nodiscard]] std::vector<Part> own_parts() const;
   [[nodiscard]] at::Tensor packed() const;
 
   const Group members_;
-  std::vector<Part> mine_;          // by stage of this rank, in the order of the tie
-  std::vector<std::int64_t> rows_;  // by stage of the tie: where its part lies when gathered
-  std::int64_t most_ = 0;           // most parts of a rank: all ranks send so many
-  std::int64_t width_ = 0;          // elements of a part
+  const std::vector<std::string> parameters_;
+  std::vector<const StageRuntime*> mine_;  // by stage of this rank, in the order of the tie
+  std::vector<std::int64_t> rows_;         // by stage of the tie: where its part lies when gathered
+  std::int64_t most_ = 0;                  // most parts of a rank: all ranks send so many
   std::unique_ptr<PendingResult> gathered_;
 };
 

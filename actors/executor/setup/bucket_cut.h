@@ -1,7 +1,11 @@
 /// BucketCut says what a rank has of a bucket of a stage (PlanBucket).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "stagecraft/compiler/plan/instruction.h"
 #include "stagecraft/scheduler/strategy/sharing.h"
@@ -14,10 +18,16 @@ struct BucketCut {
   std::int32_t shard = 0;
   std::int32_t shards = 1;
   Sharing sharing = Sharing::Nothing;  ///< what is divided
+  std::vector<std::string> tied = {};  ///< parameters that are divided by themselves (BU-10)
   /// The rank has this one of so many equal parts of each parameter, in dimension 0 (P-13).
   std::int32_t part = 0;
   std::int32_t parts = 1;
   std::int32_t copy = 0;  ///< of the part, among the ranks that have the same one
+
+  /// Returns whether a parameter is divided by itself.
+  [[nodiscard]] bool lies_alone(std::string_view parameter) const {
+    return std::ranges::find(tied, parameter) != tied.end();
+  }
 
   /// Returns whether its parameters are parts of the model's.
   [[nodiscard]] bool is_divided() const { return parts > 1; }

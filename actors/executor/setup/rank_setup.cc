@@ -26,6 +26,9 @@ std::vector<BucketCut> RankSetup::buckets_of(std::size_t stage) const {
         static_cast<std::int32_t>(std::ranges::find(members, rank()) - members.begin());
     (divided ? cut.parts : cut.shards) = std::max(1, static_cast<std::int32_t>(members.size()));
     cut.sharing = group->sharing;
+    if (cut.shards > 1) {
+      cut.tied = tied_parameters_of(tables, id);
+    }
     if (divided) {
       const auto set = std::ranges::find(group->sets, members);
       cut.copy = static_cast<std::int32_t>(set - group->sets.begin());

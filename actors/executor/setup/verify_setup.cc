@@ -14,6 +14,7 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/libtorch/memory_order.h"
 #include "stagecraft/compiler/lower/feeds.h"
+#include "stagecraft/compiler/plan/check_groups.h"
 #include "stagecraft/compiler/stage/division.h"
 #include "stagecraft/compiler/stage/verify_stage.h"
 
@@ -240,23 +241,6 @@ class SetupCheck {
     }
   }
 
-  /// Checks that nothing shares gradients that a tie needs whole, or in an order that the plan does
-  /// not know.
-  void check_shards(const PlanGroup& group, std::size_t number) {
-    const auto is_tied = [&](StageId stage) {
-      return std::ranges::any_of(tables().groups, [&](const PlanGroup& tie) {
-        return tie.kind == PlanGroup::Kind::Tie &&
-               std::ranges::find(tie.stages, stage) != tie.stages.end();
-      });
-    };
-    if (group.has_shards() && std::ranges::any_of(group.stages, is_tied)) {
-      fault("group {} has shards, and its stage has a tied parameter", number);
-    }
-    if (group.has_rounds() && setup_.options.dispatch == Dispatch::Decided) {
-      fault("group {} sums in rounds, and the order is decided while it runs", number);
-    }
-  }
-
   void check_groups() {
     std::set<std::pair<PlanGroup::Kind, std::int32_t>> known;  // with its bucket
     for (std::size_t g = 0; g < tables().groups.size(); ++g) {
@@ -265,7 +249,9 @@ class SetupCheck {
         fault("group {} sums or divides the bucket of another group of its kind", g);
         return;
       }
-      check_shards(group, g);
+      if (group.has_rounds() && setup_.options.dispatch == Dispatch::Decided) {
+        fault("group {} sums in rounds, and the order is decided while it runs", g);
+      }
       if (group.has_shards() && setup_.options.device != "cpu") {
         fault("group {} has shards, and the rank is not on the CPU", g);
         return;
@@ -339,6 +325,9 @@ class SetupCheck {
         fault("group {} does not have one rank for each of its stages", number);
         return;
       }
+    }
+    if (!have_equal_shards(tables(), tie)) {
+      fault("group {} has ranks with other shards of its stages", number);
     }
     const StageProgram* first = nullptr;
     for (std::size_t i = 0; i < tie.stages.size(); ++i) {

@@ -35,16 +35,16 @@ FlatMemory no_memory() {
 FlatBuffers::FlatBuffers(FlatMemory memory, std::int32_t shards)
     : memory_(std::move(memory)), shards_(shards) {}
 
-void FlatBuffers::reserve(at::ScalarType dtype, std::int64_t elements) {
-  buffers_[dtype].elements.push_back(elements);
+void FlatBuffers::reserve(const FlatKind& kind, std::int64_t elements) {
+  buffers_[kind].elements.push_back(elements);
 }
 
-at::Tensor FlatBuffers::cut(at::ScalarType dtype, at::IntArrayRef sizes) {
-  Buffer& buffer = buffers_.at(dtype);
+at::Tensor FlatBuffers::cut(const FlatKind& kind, at::IntArrayRef sizes) {
+  Buffer& buffer = buffers_.at(kind);
   if (!buffer.memory.defined()) {
-    buffer.layout = shard_layout(
-        buffer.elements, kAlignment / static_cast<std::int64_t>(c10::elementSize(dtype)), shards_);
-    buffer.memory = memory_(buffer.layout.size(), dtype);
+    const auto width = static_cast<std::int64_t>(c10::elementSize(kind.dtype));
+    buffer.layout = shard_layout(buffer.elements, kAlignment / width, shards_);
+    buffer.memory = memory_(buffer.layout.size(), kind.dtype);
   }
   const std::size_t next = buffer.cut++;
   return buffer.memory.narrow(0, buffer.layout.begins[next], buffer.elements[next]).view(sizes);
@@ -52,18 +52,18 @@ at::Tensor FlatBuffers::cut(at::ScalarType dtype, at::IntArrayRef sizes) {
 
 std::vector<at::Tensor> FlatBuffers::all() const {
   std::vector<at::Tensor> result;
-  for (const auto& [dtype, buffer] : buffers_) {
+  for (const auto& [kind, buffer] : buffers_) {
     result.push_back(buffer.memory);
   }
   return result;
 }
 
-std::size_t FlatBuffers::number_of(at::ScalarType dtype) const {
-  return static_cast<std::size_t>(std::distance(buffers_.begin(), buffers_.find(dtype)));
+std::size_t FlatBuffers::number_of(const FlatKind& kind) const {
+  return static_cast<std::size_t>(std::distance(buffers_.begin(), buffers_.find(kind)));
 }
 
-ShardLayout::Part FlatBuffers::last_part(at::ScalarType dtype, std::int32_t shard) const {
-  const Buffer& buffer = buffers_.at(dtype);
+ShardLayout::Part FlatBuffers::last_part(const FlatKind& kind, std::int32_t shard) const {
+  const Buffer& buffer = buffers_.at(kind);
   return buffer.layout.part(buffer.cut - 1, shard);
 }
 

@@ -1,13 +1,15 @@
-/// FlatBuffers cuts tensors out of one flat buffer per dtype, in the order in which they were
+/// FlatBuffers cuts tensors out of flat buffers, one per FlatKind, in the order in which they were
 /// reserved. FlatLease gives the memory of such a buffer back while its tensors stay.
 ///
 /// They are values of one thread.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -26,22 +28,31 @@ using FlatMemory = std::function<at::Tensor(std::int64_t elements, at::ScalarTyp
 /// Returns no memory: tensors of a CPU that a FlatLease fills.
 [[nodiscard]] FlatMemory no_memory();
 
+/// FlatKind says in which buffer a tensor lies: with others of its dtype, or alone. The shards of a
+/// buffer of one tensor depend on nothing but this tensor.
+struct FlatKind {
+  at::ScalarType dtype = at::kFloat;
+  std::string alone = {};  ///< its name; empty: it lies with others
+
+  friend auto operator<=>(const FlatKind&, const FlatKind&) = default;
+};
+
 class FlatBuffers {
  public:
   explicit FlatBuffers(FlatMemory memory, std::int32_t shards = 1);
 
-  void reserve(at::ScalarType dtype, std::int64_t elements);
+  void reserve(const FlatKind& kind, std::int64_t elements);
 
-  /// Returns the next tensor of the dtype, zeros at first. Requires: it was reserved with as many
+  /// Returns the next tensor of the kind, zeros at first. Requires: it was reserved with as many
   /// elements, and so were all others.
-  [[nodiscard]] at::Tensor cut(at::ScalarType dtype, at::IntArrayRef sizes);
+  [[nodiscard]] at::Tensor cut(const FlatKind& kind, at::IntArrayRef sizes);
 
   [[nodiscard]] std::vector<at::Tensor> all() const;
 
-  /// Returns the number of the dtype's buffer in all().
-  [[nodiscard]] std::size_t number_of(at::ScalarType dtype) const;
+  /// Returns the number of the kind's buffer in all().
+  [[nodiscard]] std::size_t number_of(const FlatKind& kind) const;
   /// Returns the part of the tensor that was cut last, in a shard.
-  [[nodiscard]] ShardLayout::Part last_part(at::ScalarType dtype, std::int32_t shard) const;
+  [[nodiscard]] ShardLayout::Part last_part(const FlatKind& kind, std::int32_t shard) const;
 
  private:
   struct Buffer {
@@ -53,7 +64,7 @@ class FlatBuffers {
 
   FlatMemory memory_;
   std::int32_t shards_;
-  std::map<at::ScalarType, Buffer> buffers_;
+  std::map<FlatKind, Buffer> buffers_;
 };
 
 /// FlatLease holds the memory of a flat tensor on a CPU. The tensor and all its views stay when it

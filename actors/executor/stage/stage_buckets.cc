@@ -84,11 +84,11 @@ std::vector<at::Tensor> tensors_like(const Like& like,
                                      FlatBuffers& memory,
                                      const std::vector<OptimizedParameter>& of) {
   for (const OptimizedParameter& p : of) {
-    memory.reserve(std::invoke(like, p).scalar_type(), p.gradient.numel());
+    memory.reserve({.dtype = std::invoke(like, p).scalar_type()}, p.gradient.numel());
   }
   std::vector<at::Tensor> made;
   for (const OptimizedParameter& p : of) {
-    made.push_back(memory.cut(std::invoke(like, p).scalar_type(), p.gradient.sizes()));
+    made.push_back(memory.cut({.dtype = std::invoke(like, p).scalar_type()}, p.gradient.sizes()));
   }
   return made;
 }
@@ -99,11 +99,11 @@ void add_masters(FlatBuffers& memory, std::vector<OptimizedParameter>& to) {
   for (OptimizedParameter& p : to) {
     if (is_half_type(p.parameter.scalar_type())) {
       halves.push_back(&p);
-      memory.reserve(at::kFloat, p.gradient.numel());
+      memory.reserve({.dtype = at::kFloat}, p.gradient.numel());
     }
   }
   for (OptimizedParameter* p : halves) {
-    p->master = memory.cut(at::kFloat, p->gradient.sizes());
+    p->master = memory.cut({.dtype = at::kFloat}, p->gradient.sizes());
   }
 }
 
@@ -188,16 +188,21 @@ StageBuckets::StageBuckets(const StageProgram& stage,
   for (const BucketCut& cut : cuts_) {
     buffers.emplace_back(state_names_.size(), options, cut);
   }
+  const auto kind_of = [&](std::size_t p) {
+    const StageParameter& parameter = stage.parameters[p];
+    const bool alone = parameter.trained && cuts_[bucket_of[p]].lies_alone(parameter.name);
+    return FlatKind{.dtype = stage.at(parameter.value).dtype,
+                    .alone = alone ? parameter.name : std::string()};
+  };
   for (std::size_t p = 0; p < stage.parameters.size(); ++p) {
     const StageParameter& parameter = stage.parameters[p];
-    const Value& facts = stage.at(parameter.value);
     BucketBuffers& mine = buffers[bucket_of[p]];
     const std::int64_t elements = c10::multiply_integers(sizes_of(p));
     if (parameter.trained) {
-      mine.weights.reserve(facts.dtype, elements);
-      mine.gradients.reserve(facts.dtype, elements);
+      mine.weights.reserve(kind_of(p), elements);
+      mine.gradients.reserve(kind_of(p), elements);
     } else {
-      mine.others.reserve(facts.dtype, elements);
+      mine.others.reserve(kind_of(p), elements);
     }
   }
   optimized_.resize(buffers.size());
@@ -217,8 +222,8 @@ StageBuckets::StageBuckets(const StageProgram& stage,
     BucketBuffers& mine = buffers[b];
     const std::vector<std::int64_t> sizes = sizes_of(p);
     const std::int64_t elements = c10::multiply_integers(sizes);
-    at::Tensor leaf =
-        (parameter.trained ? mine.weights : mine.others).cut(facts.dtype, sizes).detach();
+    const FlatKind kind = kind_of(p);
+    at::Tensor leaf = (parameter.trained ? mine.weights : mine.others).cut(kind, sizes).detach();
     leaf.requires_grad_(facts.requires_grad);
     names_.push_back(parameter.name);
     parameters_.push_back(leaf);
@@ -238,17 +243,15 @@ StageBuckets::StageBuckets(const StageProgram& stage,
       own_[b].push_back(leaf.detach().view(-1));
       lent_[b].emplace_back(flat_weights_[b].back(), unset_memory_of(options.device));
     }
-    gradients_.push_back(mine.gradients.cut(facts.dtype, sizes));
+    gradients_.push_back(mine.gradients.cut(kind, sizes));
     gradient_edges_.push_back(torch::autograd::impl::gradient_edge(leaf));
     const bool frozen = rule(parameter).frozen;
     groups_.push_back(rule(parameter).group);
     positions_.push_back(parameter.counted && !frozen ? std::optional(parameter.position)
                                                       : std::nullopt);
-    const auto part = [&](std::int32_t shard) {
-      return mine.gradients.last_part(facts.dtype, shard);
-    };
+    const auto part = [&](std::int32_t shard) { return mine.gradients.last_part(kind, shard); };
     Piece piece{.trained = number,
-                .buffer = mine.gradients.number_of(facts.dtype),
+                .buffer = mine.gradients.number_of(kind),
                 .part = part(cuts_[b].shard),
                 .whole = !is_divided(b) && has_all(part(cuts_[b].shard), elements, cuts_[b].shard),
                 .gradient = {}};
@@ -628,7 +631,10 @@ std::string StageBuckets::name_of_part(std::size_t bucket,
 at::Tensor StageBuckets::gradient(std::string_view parameter) const {
   const auto found = std::ranges::find(trained_names_, parameter);
   SC_CHECK(found != trained_names_.end(), "a tied parameter trains");
-  return gradients_[static_cast<std::size_t>(found - trained_names_.begin())];
+  const auto number = static_cast<std::size_t>(found - trained_names_.begin());
+  const std::size_t bucket = bucket_of_[number];
+  return cuts_[bucket].lies_alone(parameter) ? shares_[bucket].at(own_parts_[number].buffer)
+                                             : gradients_[number];
 }
 
 }  // namespace stagecraft

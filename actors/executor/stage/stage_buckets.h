@@ -25,6 +25,8 @@
 ///       has the same bits in every part of a parameter.
 /// BU-9: an optimizer that keeps squares gets no gradient whose squared norm exceeds the arithmetic
 ///       of its type: it would never recover from it. Other gradients may have any finite size.
+/// BU-10: in a bucket with shards each tied parameter is a flat buffer of its own, so that its
+///       shards are the same in all its stages, whatever else these train.
 #pragma once
 
 #include <cstddef>
@@ -166,7 +168,7 @@ class StageBuckets {
   void follow_loaded(const std::set<std::string>& loaded);
 
   [[nodiscard]] bool has_shards(std::size_t bucket) const { return cuts_[bucket].shards > 1; }
-  /// Adds the sums of the gradients of this shard, one buffer per dtype, to those that it has taken
+  /// Adds the sums of the gradients of this shard, one buffer per kind, to those that it has taken
   /// for this update. The bucket keeps the buffers.
   void take_share(std::size_t bucket, const std::vector<at::Tensor>& sums);
   /// Frees them. An update does it too.
@@ -174,7 +176,7 @@ class StageBuckets {
   [[nodiscard]] bool is_divided(std::size_t bucket) const { return cuts_[bucket].is_divided(); }
   /// Returns whether a divided bucket has the parameters of the chunk.
   [[nodiscard]] bool divides_chunk(std::int32_t chunk) const;
-  /// Returns the weights of this shard, one buffer per dtype; those of a divided bucket, one for
+  /// Returns the weights of this shard, one buffer per kind; those of a divided bucket, one for
   /// each trained parameter.
   [[nodiscard]] std::vector<at::Tensor> own_weights(std::size_t bucket) const;
   [[nodiscard]] bool lends_weights(std::size_t bucket) const {
@@ -188,14 +190,14 @@ class StageBuckets {
   /// Returns whether weights of a bucket have memory for some time only.
   [[nodiscard]] bool lends_any() const;
 
-  /// Returns the weights of all shards, one buffer per dtype, or those of which a divided bucket
+  /// Returns the weights of all shards, one buffer per kind, or those of which a divided bucket
   /// has parts. Others may read this shard's. Writing to them does not count as a change of a
   /// parameter for autograd.
   [[nodiscard]] const std::vector<at::Tensor>& flat_weights(std::size_t bucket) const {
     return flat_weights_[bucket];
   }
 
-  /// Returns the gradients of a bucket's trained parameters, one buffer per dtype.
+  /// Returns the gradients of a bucket's trained parameters, one buffer per FlatKind.
   [[nodiscard]] const std::vector<at::Tensor>& flat_gradients(std::size_t bucket = 0) const {
     return flat_gradients_[bucket];
   }
@@ -209,7 +211,9 @@ class StageBuckets {
   /// Returns the sum of a parameter's gradients that counts in its norm; undefined if other shards
   /// have it or a part of it. Requires: it trains.
   [[nodiscard]] at::Tensor gradient_sum(std::string_view parameter) const;
-  /// Returns the living gradient of a parameter. Requires: it trains.
+  /// Returns the living gradient of a parameter. If its bucket has shards and it is tied, returns
+  /// what this shard has taken of it, in one dimension and with the padding: as many elements in
+  /// each stage of the tie (BU-10). Requires: it trains.
   [[nodiscard]] at::Tensor gradient(std::string_view parameter) const;
 
  private:
@@ -259,7 +263,7 @@ class StageBuckets {
   std::vector<std::vector<at::Tensor>> kept_;               // like the gradients, or empty
   std::vector<std::vector<at::Tensor>> averages_;           // likewise
   std::vector<std::pair<std::size_t, std::size_t>> order_;  // of these, as the stage has them
-  std::vector<std::vector<at::Tensor>> flat_gradients_;     // by bucket: one per dtype
+  std::vector<std::vector<at::Tensor>> flat_gradients_;     // by bucket: one per kind
   std::vector<std::vector<at::Tensor>> flat_weights_;       // of the trained ones, likewise
   std::vector<std::vector<at::Tensor>> shares_;             // likewise: taken sums; or none
   std::vector<std::vector<FlatLease>> leases_;  // by bucket: of its gradients; none: it keeps them

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,13 @@ void replicate(TrainingDag& dag,
                const std::vector<Numbered<ReplicateDirective>>& replicates,
                const DividedChunks& divided,
                StrategyFaults& faults);
+
+/// Keeps DG-4: pairs the copies in the schedule of the stages of ties, so that those of one tie
+/// have the same shards. Returns the stages that share nothing, because the shards of one of their
+/// ties would not correspond: its stages are not asked for the same, or their copies do not lie in
+/// the same order. `asked`: what all copies of a stage are asked to share, by stage.
+/// Requires: place().
+[[nodiscard]] std::set<StageId> pair_ties(TrainingDag& dag, const std::vector<Sharing>& asked);
 
 /// Exchanges samples around the forwards and backwards of divided chunks: once before each, and
 /// once after it. Requires: replicate().

@@ -62,6 +62,7 @@ class Replication {
   }
 
   void apply() {
+    keep_ties_whole();
     divide_buckets();
     redirect_gradients();
     gather_parameters();
@@ -114,6 +115,15 @@ class Replication {
         }
       }
     }
+  }
+
+  /// Finds the stages that share nothing because of their ties.
+  void keep_ties_whole() {
+    std::vector<Sharing> asked;
+    for (StageId s; s.value < dag_.source.graph.size(); ++s.value) {
+      asked.push_back(asked_of(s));
+    }
+    whole_ = pair_ties(dag_, asked);
   }
 
   /// Divides each bucket: where the directive changes, and where its bytes would exceed the
@@ -186,19 +196,31 @@ class Replication {
     return update_of_.at({bucket, stage});
   }
 
-  /// Returns what copies of a chunk share. A stage with a tied parameter shares nothing: the tie
-  /// needs the whole sum of its gradients. Neither do a stage that trains nothing and the parts of
-  /// a divided chunk.
-  [[nodiscard]] Sharing sharing_of(StageId stage, int chunk) const {
+  /// Returns what copies of a chunk are asked to share. A stage that trains nothing shares nothing,
+  /// and neither do the parts of a divided chunk.
+  [[nodiscard]] Sharing asked_of(StageId stage, int chunk) const {
     const ReplicateOptions* options = options_of(stage, chunk);
-    if (options == nullptr || is_divided(stage, chunk)) {
-      return Sharing::Nothing;
+    return options == nullptr || is_divided(stage, chunk) ||
+                   !dag_.source.graph.needs_weight_grad(stage)
+               ? Sharing::Nothing
+               : options->sharing();
+  }
+  /// Returns what the copies of all chunks of a stage with weights are asked to share; nothing if
+  /// these are several things.
+  [[nodiscard]] Sharing asked_of(StageId stage) const {
+    std::set<Sharing> asked;
+    const auto& chunks = dag_.source.chunks[stage.index()];
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      const auto chunk = static_cast<int>(c);
+      if (chunks[c].parameter_bytes > 0 && !is_divided(stage, chunk)) {
+        asked.insert(asked_of(stage, chunk));
+      }
     }
-    const bool tied = std::ranges::any_of(dag_.source.ties, [&](const DagTie& tie) {
-      return std::ranges::find(tie.stages, stage) != tie.stages.end();
-    });
-    return tied || !dag_.source.graph.needs_weight_grad(stage) ? Sharing::Nothing
-                                                               : options->sharing();
+    return asked.size() == 1 ? *asked.begin() : Sharing::Nothing;
+  }
+  /// Returns what they share.
+  [[nodiscard]] Sharing sharing_of(StageId stage, int chunk) const {
+    return whole_.contains(stage) ? Sharing::Nothing : asked_of(stage, chunk);
   }
 
   /// Returns the collective that takes the gradients of a bucket on a rank list: one for the step
@@ -328,6 +350,7 @@ class Replication {
   StrategyFaults& faults_;
   std::vector<std::vector<int>> directive_of_;  // by stage, chunk
   std::vector<std::vector<int>> bucket_of_;     // likewise
+  std::set<StageId> whole_;                     // they share nothing, because of a tie
   std::map<std::pair<int, StageId>, int> update_of_;
   std::map<std::tuple<int, int, Microbatch>, int> reduction_of_;  // by bucket, place
   std::set<std::pair<int, int>> connected_;

@@ -47,7 +47,8 @@ void UpdateBytes::add_tie(std::span<const int> rows, double gradients) {
 
 void UpdateBytes::add_ties(const WorkGraph& graph,
                            const StageGraph& stages,
-                           std::span<const int> rows) {
+                           std::span<const int> rows,
+                           std::span<const int> shards) {
   std::map<std::vector<StageId>, double> shared;
   for (const TiedParameter& tied : stages.tied()) {
     const auto parameter =
@@ -59,7 +60,7 @@ void UpdateBytes::add_ties(const WorkGraph& graph,
     for (const StageId stage : sharing) {
       of_stages.push_back(rows[stage.index()]);
     }
-    add_tie(of_stages, gradients);
+    add_tie(of_stages, gradients / shards[sharing.front().index()]);
   }
 }
 

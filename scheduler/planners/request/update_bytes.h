@@ -40,8 +40,11 @@ class UpdateBytes {
   void add_tie(std::span<const int> rows, double gradients);
 
   /// Adds the sums over all parameters that stages of `stages` share. `graph`: has their bytes;
-  /// `rows`: by stage.
-  void add_ties(const WorkGraph& graph, const StageGraph& stages, std::span<const int> rows);
+  /// `rows`: by stage; `shards`: by stage, how many its copies make of its gradients.
+  void add_ties(const WorkGraph& graph,
+                const StageGraph& stages,
+                std::span<const int> rows,
+                std::span<const int> shards);
 
   [[nodiscard]] Bytes of(int row) const;
 

@@ -516,5 +516,48 @@ TEST_CASE("P-7: sums over ties come behind those over copies, where the tie's st
                  "group 2 is of nothing that the plan has"));
 }
 
+TEST_CASE("P-7: a tie sums the same shard of its stages, after their last round",
+          "[compiler][plan][ties][shards]") {
+  const Schedule schedule = in_copies(two_by_two(), 2);
+  const Layout layout = Layout::of(schedule);
+  const auto faults_of = [&](const ReplicateOptions& options, auto&& spoil) {
+    Plan plan =
+        lower(testing::tied_program(2, 4), strategy_of(schedule, layout, options), layout, true)
+            .plan;
+    spoil(plan, plan.tables.groups.back());
+    return verify(plan);
+  };
+  const ReplicateOptions rounds{.shard_gradients = true};
+  for (const ReplicateOptions& options :
+       {ReplicateOptions{}, ReplicateOptions{.shard_optimizer = true}, rounds}) {
+    CHECK(faults_of(options, [](Plan& plan, PlanGroup& tie) {
+            REQUIRE(tie.kind == PlanGroup::Kind::Tie);
+            CHECK((tie.sets ==
+                   std::vector<std::vector<Rank>>{{Rank(0), Rank(1)}, {Rank(2), Rank(3)}}));
+            CHECK(plan.tables.groups[0].sharing == plan.tables.groups[1].sharing);
+          }).empty());
+  }
+  const auto cross = [](Plan&, PlanGroup& tie) { std::swap(tie.sets[0][1], tie.sets[1][1]); };
+  CHECK(faults_of({}, cross).empty());  // all have the same whole gradients
+  CHECK(mentions(faults_of(rounds, cross), "the ranks of a set have other shards"));
+  CHECK(mentions(
+      faults_of(rounds,
+                [](Plan& plan, PlanGroup&) { plan.tables.groups[1].sharing = Sharing::Weights; }),
+      "the ranks of a set have other shards"));
+  CHECK(mentions(faults_of(rounds,
+                           [](Plan& plan, PlanGroup&) {
+                             std::vector<Instruction>& list = list_of(plan, 0).instructions;
+                             const auto starts = [&](std::int32_t group) {
+                               return std::ranges::find_if(list, [&](const Instruction& i) {
+                                 return i.op == Op::Start && i.group == group;
+                               });
+                             };
+                             starts(0)->waits.clear();
+                             starts(2)->waits.clear();
+                             std::iter_swap(starts(0), starts(2));
+                           }),
+                 "sums over copies behind the sum of group 2, a tie"));
+}
+
 }  // namespace
 }  // namespace stagecraft

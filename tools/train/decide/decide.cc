@@ -141,10 +141,11 @@ void check_sharing(const PipelineOptions& options, const Plan& plan) {
   if (options.zero > 0 && std::ranges::none_of(plan.tables.groups, &PlanGroup::has_shards)) {
     throw Error(
         Errc::UsageArgument,
-        copies ? "--zero expects a stage without tied parameters, whose copies can share what they "
-                 "hold, and this run has none; leave --zero out"
-               : "--zero expects copies of the pipeline, which share what they hold, and this run "
-                 "has none; add --dp, or leave --zero out");
+        copies
+            ? "--zero expects a stage that trains, whose copies can share what they hold, and this "
+              "run has none; leave --zero out"
+            : "--zero expects copies of the pipeline, which share what they hold, and this run "
+              "has none; add --dp, or leave --zero out");
   }
 }
 

@@ -1,6 +1,5 @@
 #include "stagecraft/tools/train/job/job.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -12,7 +11,6 @@
 #include "stagecraft/compiler/cut/cut_file.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/planned_bytes.h"
-#include "stagecraft/compiler/program/ties.h"
 #include "stagecraft/compiler/tensor_files/weights.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/tools/common/output.h"
@@ -61,17 +59,9 @@ void complete(WorkBytes& bytes, const TrainOptions& options, const Program& prog
   double optimized = 0.0;
   bytes.masters = 0.0;
   const std::vector<ParameterGroup> groups = make_groups(options.optimizer);
-  const std::vector<Tie> ties = ties_of(program.compiled());
-  const auto is_tied = [&](StageId stage) {
-    return std::ranges::any_of(ties, [&](const Tie& tie) {
-      return std::ranges::find(tie.stages, stage) != tie.stages.end();
-    });
-  };
   for (const StageProgram& stage : program.compiled().partition.stages) {
     kept += static_cast<double>(stage.saved_bytes + stage.replayed_bytes());
-    const auto weights = static_cast<double>(weight_bytes(stage));
-    bytes.on_stages += weights;
-    bytes.unshared += is_tied(stage.id) ? weights : 0.0;
+    bytes.on_stages += static_cast<double>(weight_bytes(stage));
     for (const StageParameter& parameter : stage.parameters) {
       if (is_optimized(groups, parameter)) {
         const Value& facts = stage.at(parameter.value);

@@ -136,7 +136,7 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   // hold the experts once together.
   const auto on_ranks = [&](bool is_shared, double bytes) {
     const double divided = std::min(experts, bytes);
-    const double in_parts = is_shared ? std::max(0.0, bytes - divided - work.unshared) : 0.0;
+    const double in_parts = is_shared ? bytes - divided : 0.0;
     return in_parts + replicas * (bytes - divided - in_parts) + replicas / parts * divided;
   };
   const auto ranks = static_cast<double>(choice.layout.ranks());

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <string>
 
 #include <c10/util/accumulate.h>
 
+#include "stagecraft/actors/executor/stage/flat_buffers.h"
 #include "stagecraft/actors/executor/stage/shard_layout.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/program/planned_bytes.h"
@@ -20,8 +22,9 @@ constexpr std::int64_t kAlignment = 64;
 struct Part {
   ChunkRange chunks;
   Sharing sharing = Sharing::Nothing;
-  std::int32_t shards = 1;  ///< in flat buffers
-  std::int32_t parts = 1;   ///< of each parameter
+  std::int32_t shards = 1;             ///< in flat buffers
+  std::vector<std::string> tied = {};  ///< have shards by themselves (BU-10)
+  std::int32_t parts = 1;              ///< of each parameter
 };
 
 /// Returns the parts of the buckets of a stage.
@@ -43,14 +46,15 @@ std::vector<Part> parts_of(const PlanTables& tables, StageId stage, Rank rank) {
       } else if (group.has_shards()) {
         part.shards = members;
         part.sharing = group.sharing;
+        part.tied = members > 1 ? tied_parameters_of(tables, stage) : part.tied;
       }
     }
   }
   return all;
 }
 
-/// Tensors holds the elements of a bucket's tensors, by type.
-using Tensors = std::map<c10::ScalarType, std::vector<std::int64_t>>;
+/// Tensors holds the elements of a bucket's tensors, by flat buffer.
+using Tensors = std::map<FlatKind, std::vector<std::int64_t>>;
 
 /// Returns the bytes that a rank has of the tensors in a flat buffer of this type.
 std::int64_t bytes_in(c10::ScalarType type,
@@ -63,8 +67,8 @@ std::int64_t bytes_in(c10::ScalarType type,
 /// Returns the bytes that a rank has of the tensors in flat buffers.
 std::int64_t bytes_in(const Tensors& tensors, std::int32_t shards) {
   std::int64_t bytes = 0;
-  for (const auto& [type, elements] : tensors) {
-    bytes += bytes_in(type, elements, shards);
+  for (const auto& [kind, elements] : tensors) {
+    bytes += bytes_in(kind.dtype, elements, shards);
   }
   return bytes;
 }
@@ -93,9 +97,12 @@ class RankSum {
         continue;
       }
       const std::int64_t elements = c10::multiply_integers(facts.sizes) / parts[bucket].parts;
-      trained[bucket][facts.dtype].push_back(elements);
+      const bool alone =
+          std::ranges::find(parts[bucket].tied, parameter.name) != parts[bucket].tied.end();
+      const FlatKind kind{.dtype = facts.dtype, .alone = alone ? parameter.name : std::string()};
+      trained[bucket][kind].push_back(elements);
       if (!rule_of(groups_, DecayOn::All, Optimizer(), parameter.name, 0).frozen) {
-        optimized[bucket][facts.dtype].push_back(elements);
+        optimized[bucket][kind].push_back(elements);
       }
     }
     for (std::size_t b = 0; b < parts.size(); ++b) {
@@ -118,9 +125,10 @@ class RankSum {
     const std::int64_t own = bytes_in(trained, part.shards);
     memory_.weights += part.sharing >= Sharing::Weights ? own : whole;
     memory_.gradients += part.sharing >= Sharing::Gradients ? own : whole;
-    for (const auto& [type, elements] : optimized) {
-      const c10::ScalarType kept = kept_type(optimizer_, type);
-      memory_.states += (states_ + (kept != type ? 1 : 0)) * bytes_in(kept, elements, part.shards);
+    for (const auto& [kind, elements] : optimized) {
+      const c10::ScalarType kept = kept_type(optimizer_, kind.dtype);
+      memory_.states +=
+          (states_ + (kept != kind.dtype ? 1 : 0)) * bytes_in(kept, elements, part.shards);
     }
     if (part.sharing >= Sharing::Gradients) {
       lent_.push_back(own * part.shards * (part.sharing >= Sharing::Weights ? 2 : 1));

@@ -45,7 +45,6 @@ struct WorkBytes {
   double parameters = 0.0;  ///< ties count once
   double buffers = 0.0;     ///< on the stages where they count
   double on_stages = 0.0;   ///< parameters, ties on each of their stages; 0: not known before
-  double unshared = 0.0;    ///< the part of on_stages on stages with ties, which share nothing
   double experts = 0.0;     ///< the part of parameters in regions EP
   /// One of the optimizer's states, of all parameters that it changes; none: not known before.
   std::optional<double> optimized;

@@ -81,5 +81,61 @@ TEST_CASE("TY-1: parts are added in the order of the tie's stages, on any ranks"
   }
 }
 
+TEST_CASE("TY-2: stages with shards add up the same shard of each parameter",
+          "[executor][commit][shards]") {
+  constexpr std::int32_t kShards = 2;
+  constexpr int kWidth = 64;  // the tied matrix has 4 blocks, two for each shard
+  torch::manual_seed(4);
+  testing::TiedChain module(2, /*bare_first=*/false, kWidth);
+  const Batch batch{torch::randn({4, kWidth})};
+  const Program program = compile(
+      module, {.inputs = batch, .labels = batch, .loss = testing::mean_square, .microbatches = 2});
+  const std::vector<StageProgram>& stages = program.compiled().partition.stages;
+  const auto ties = ties_of(program.compiled());
+  REQUIRE(ties.size() == 1);
+  const std::string& matrix = ties[0].parameters[0];
+  REQUIRE(matrix == "matrix");
+  // Rank r has stage r % 2 and its shard r / 2.
+  std::vector<torch::Tensor> found(2 * kShards);
+  testing::on_ranks(2 * kShards, [&](Rank rank, Collective& collective) {
+    const StageProgram& stage = stages[rank.index() % 2];
+    const std::int32_t shard = rank.value / 2;
+    const auto chunks = static_cast<std::int32_t>(stage.chunks.size());
+    StageRuntime mine(stage,
+                      Sgd{},
+                      BucketOptions(),
+                      std::vector<BucketCut>{{.chunks = {0, chunks},
+                                              .shard = shard,
+                                              .shards = kShards,
+                                              .sharing = Sharing::States,
+                                              .tied = ties[0].parameters}});
+    std::vector<torch::Tensor> sums;
+    for (const torch::Tensor& flat : mine.buckets.flat_gradients()) {
+      const torch::Tensor whole = part_of_stage(stage.id, flat);
+      sums.push_back(whole.chunk(kShards)[static_cast<std::size_t>(shard)].clone());
+    }
+    mine.buckets.take_share(0, sums);
+    TieParts parts{.ranks = {Rank(2 * shard), Rank(2 * shard + 1)},
+                   .parameters = ties[0].parameters,
+                   .mine = {nullptr, nullptr}};
+    parts.mine[rank.index() % 2] = &mine;
+    TieSum sum({.ranks = parts.ranks, .id = 1 + shard}, parts);
+    sum.start(collective, {}, {});
+    sum.finish(testing::in_a_minute());
+    for (const NamedTensor& gradient : mine.buckets.gradients()) {
+      if (gradient.name.starts_with(matrix)) {
+        found[rank.index()] = gradient.tensor.clone();
+      }
+    }
+  });
+  const torch::Tensor like = torch::empty({kWidth * kWidth});
+  const auto expected =
+      (part_of_stage(StageId(0), like) + part_of_stage(StageId(1), like)).chunk(kShards);
+  for (std::size_t rank = 0; rank < found.size(); ++rank) {
+    CAPTURE(rank);
+    CHECK(torch::equal(found[rank], expected[rank / 2]));
+  }
+}
+
 }  // namespace
 }  // namespace stagecraft

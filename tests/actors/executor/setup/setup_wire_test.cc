@@ -743,6 +743,15 @@ TEST_CASE("SW-2: a setup that says what cannot be run is refused", "[executor][w
        [](auto& s) {
          s.tables.groups = {tie({0}, {0}), tie({0, 1}, {0, 0})};
        }},
+      {"group 1 has ranks with other shards of its stages",
+       [](auto& s) {
+         s.ranks.emplace_back(1);
+         s.tables.groups = {{.bucket = 0,
+                             .stages = {StageId(0)},
+                             .sets = {{Rank(0), Rank(1)}},
+                             .sharing = Sharing::States},
+                            tie({0, 1}, {0, 1})};
+       }},
       {"trains no parameter \"nobody\"",
        [](auto& s) { s.tables.groups = {tie({0}, {0}, "nobody")}; }},
       {"trains no parameter \"layer0.weight\"",

@@ -10,6 +10,7 @@
 
 #include <torch/torch.h>
 
+#include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/actors/executor/stage/backward.h"
 #include "stagecraft/actors/executor/stage/gradient_norm.h"
 #include "stagecraft/compiler/compile.h"
@@ -405,6 +406,61 @@ TEST_CASE("BU-4: shards together update the bits of the whole, with an n-th of t
     states += own;
   }
   CHECK(states == 2 * 15060 * 4);  // of all but the frozen one
+}
+
+/// Its first stage trains much beside the matrix that both use, and its second nothing.
+struct TiedWide : torch::nn::Module {
+  torch::nn::Linear a{64, 100}, b{100, 64};
+  torch::Tensor matrix = register_parameter("matrix", torch::randn({64, 64}) / 8);
+
+  TiedWide() {
+    register_module("a", a);
+    register_module("b", b);
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    const torch::Tensor y =
+        stage("first", [&] { return b(torch::tanh(a(torch::linear(x, matrix)))); });
+    return stage("second", [&] { return torch::linear(y, matrix.t()); });
+  }
+};
+
+TEST_CASE("BU-10: a tied parameter has the same shards in all its stages",
+          "[executor][bucket][shards][ties]") {
+  torch::manual_seed(7);
+  TiedWide module;
+  const Batch batch{torch::randn({4, 64})};
+  const Program program = compile(
+      module, {.inputs = batch, .labels = batch, .loss = testing::mean_square, .microbatches = 2});
+  const std::vector<StageProgram>& stages = program.compiled().partition.stages;
+  const auto sharing = GENERATE(Sharing::States, Sharing::Gradients, Sharing::Weights);
+  constexpr std::int32_t kShards = 2;
+  for (std::int32_t shard = 0; shard < kShards; ++shard) {
+    const auto names_in = [&](const StageProgram& stage, const std::vector<std::string>& tied) {
+      const auto chunks = static_cast<std::int32_t>(stage.chunks.size());
+      const StageBuckets buckets(stage,
+                                 AdamW{},
+                                 {},
+                                 std::vector<BucketCut>{{.chunks = {0, chunks},
+                                                         .shard = shard,
+                                                         .shards = kShards,
+                                                         .sharing = sharing,
+                                                         .tied = tied}});
+      std::vector<std::string> names;
+      for (const NamedTensor& tensor : buckets.state()) {
+        if (tensor.name.find("matrix") != std::string::npos) {
+          names.push_back(tensor.name);
+        }
+      }
+      return names;
+    };
+    CAPTURE(shard, sharing);
+    const std::vector<std::string> first = names_in(stages[0], {"matrix"});
+    CHECK(first == names_in(stages[1], {"matrix"}));
+    CHECK(first != names_in(stages[0], {}));  // lies with others, so that its shards are others
+    const std::int64_t half = 64 * 64 / 2;
+    const std::string own = share_name("matrix", shard * half, (shard + 1) * half);
+    CHECK(std::ranges::count(first, "exp_avg:" + own) == 1);
+  }
 }
 
 TEST_CASE("BU-7: ranks with parts of a parameter update what one rank with the whole does",

@@ -3,6 +3,11 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/scheduler/builders/registry.h"
@@ -421,6 +426,87 @@ TEST_CASE("tied stages with different numbers of copies are refused", "[schedule
                         "replicate {PP:1} on [1,2,3]\n",
                         graph),
              ContainsSubstring("stages 0, 1 share embed.weight and have 1 and 3 copies"));
+}
+
+/// Returns how many scatters two tied stages with two copies each have.
+std::size_t scatters_of_tied(const std::string& first, const std::string& second) {
+  StageGraph graph = StageGraph::chain(2);
+  graph.add_tied({.name = "embed.weight", .stages = {StageId(0), StageId(1)}, .reduced = true});
+  const TrainingDag dag = applied(
+      "split {} n=1\nplace {PP:0} on [0,2]\nplace {PP:1} on [1,3]\n"
+      "replicate {PP:0} on [0,2] " +
+          first + "\nreplicate {PP:1} on [1,3] " + second + "\n",
+      graph);
+  return dag.count(DagKind::ReduceScatter);
+}
+
+TEST_CASE("DG-4: copies of tied stages share if they are asked for the same",
+          "[scheduler][dag][strategies]") {
+  const char* const level = GENERATE("shard_optimizer", "shard_grads", "shard_params");
+  CHECK(scatters_of_tied(level, level) == 2);
+  CHECK(scatters_of_tied(level, "") == 0);
+  CHECK(scatters_of_tied("", level) == 0);
+  CHECK(scatters_of_tied("shard_optimizer", "shard_params") == 0);
+}
+
+TEST_CASE("DG-4: a stage is whole with those that it is tied to, directly or over others",
+          "[scheduler][dag][strategies]") {
+  StageGraph graph = StageGraph::chain(4);
+  graph.add_tied({.name = "a", .stages = {StageId(0), StageId(1)}, .reduced = true});
+  graph.add_tied({.name = "b", .stages = {StageId(1), StageId(2)}, .reduced = true});
+  std::string text = "split {} n=1\n";
+  for (const auto& [stage, ranks, options] : {std::tuple("0", "[0,4]", "shard_optimizer"),
+                                              std::tuple("1", "[1,5]", "shard_optimizer"),
+                                              std::tuple("2", "[2,6]", ""),
+                                              std::tuple("3", "[3,7]", "shard_optimizer")}) {
+    text += fmt::format(
+        "place {{PP:{0}}} on {1}\nreplicate {{PP:{0}}} on {1} {2}\n", stage, ranks, options);
+  }
+  const TrainingDag dag = applied(text, graph);
+  for (const DagNode& node : dag.nodes) {
+    CHECK((node.kind != DagKind::ReduceScatter || node.stage == StageId(3)));
+  }
+  CHECK(dag.count(DagKind::ReduceScatter) == 1);
+}
+
+/// Returns the graph of two copies of two stages that share a parameter.
+StageGraph tied_copies() {
+  const Schedule rows =
+      Schedule::parse("@edges 0-1,2-3\n@replicas 0=2,1=3\n0F0 3F0 3B0 0B0\n2F0 1F0 1B0 2B0");
+  StageGraph graph = rows.stage_graph();
+  for (const int first : {0, 2}) {
+    graph.add_tied(
+        {.name = "embed.weight", .stages = {StageId(first), StageId(first + 1)}, .reduced = true});
+  }
+  return graph;
+}
+
+/// Returns the DAG of these copies, each stage on its ranks.
+TrainingDag dag_of_copies(const std::vector<std::string>& ranks, const std::string& options) {
+  std::string text = "split {} n=2\n";
+  for (std::size_t stage = 0; stage < ranks.size(); ++stage) {
+    text += fmt::format(
+        "place {{PP:{0}}} on {1}\nreplicate {{PP:{0}}} on {1} {2}\n", stage, ranks[stage], options);
+  }
+  return applied(text, tied_copies());
+}
+
+TEST_CASE("DG-4: copies in a schedule are tied to those that have the same shards",
+          "[scheduler][dag][strategies]") {
+  using Stages = std::vector<StageId>;
+  // Ranks 0 and 2 have the first copy of stage 0, and the second of stage 1.
+  const std::vector<std::string> crossed{"[0,2]", "[1,3]", "[1,3]", "[0,2]"};
+  const auto whole = dag_of_copies(crossed, "").source.ties;
+  CHECK((whole[0].stages == Stages{StageId(0), StageId(1)}));
+  const TrainingDag dag = dag_of_copies(crossed, "shard_optimizer");
+  CHECK(dag.count(DagKind::ReduceScatter) == 4);
+  CHECK((dag.source.ties[0].stages == Stages{StageId(0), StageId(3)}));
+  CHECK((dag.source.ties[1].stages == Stages{StageId(2), StageId(1)}));
+  // Shards of stage 0 are on ranks of copies 0 0 1 1, and of stage 1 on 0 1 0 1.
+  const std::vector<std::string> unlike{"[0,1]", "[4,6]", "[2,3]", "[5,7]"};
+  CHECK(dag_of_copies(unlike, "shard_optimizer").count(DagKind::ReduceScatter) == 0);
+  CHECK(dag_of_copies({"[0,1]", "[4,5]", "[2,3]", "[6,7]"}, "shard_optimizer")
+            .count(DagKind::ReduceScatter) == 4);
 }
 
 }  // namespace

@@ -68,6 +68,16 @@ TEST_CASE("a plan holds what the sums at the end of a step need", "[scheduler][p
     CHECK(bytes == 2 * 40 + 400 + 100 * (1 + 2 + 1));
   }
   CHECK(shared.early == std::vector<double>{100, 100});
+  // Copies that share have shards of the tie.
+  const WorkGraph graph = WorkGraph::of(tied.costs, 1);
+  for (const int shards : {1, 2}) {
+    UpdateBytes sums(2);
+    sums.add_ties(graph,
+                  stage_graph_of(graph, candidate.stages),
+                  std::vector{0, 1},
+                  std::vector<int>(2, shards));
+    CHECK(sums.of(0).all() == 100.0 / shards * (1 + 2 + 1));
+  }
   // A frozen parameter is not summed.
   PlanRequest frozen = tied;
   frozen.costs.parameters.back().held = 100;

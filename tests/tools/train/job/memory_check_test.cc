@@ -88,18 +88,6 @@ TEST_CASE("the lowest level of sharing that fits is named", "[tools][memory][str
   CHECK_THAT(run.refused(least), ContainsSubstring("--zero 3 would fit"));
 }
 
-TEST_CASE("stages with ties are whole on each copy at every level", "[tools][memory][strategies]") {
-  PlannedRun run = planned({"--ranks", "2", "--dp", "2"});
-  run.options.pipeline.bucket_bytes = 20 << 10;
-  run.work.on_stages = run.work.parameters;
-  const double level_3 = run.bytes_at_level(3);
-  const double level_0 = run.bytes_at_level(0);
-  run.work.unshared = run.work.on_stages / 2;
-  // Half of the weights, gradients and two states of the second copy.
-  CHECK(run.bytes_at_level(3) - level_3 == Catch::Approx(4 * run.work.unshared));
-  CHECK(run.bytes_at_level(0) == level_0);
-}
-
 TEST_CASE("a level whose check adds in rounds must have room for them",
           "[tools][memory][strategies]") {
   PlannedRun run = planned({"--ranks", "4", "--dp", "4", "--verify"});

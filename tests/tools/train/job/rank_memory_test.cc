@@ -4,6 +4,13 @@
 
 #include <sstream>
 
+#include <torch/torch.h>
+
+#include "stagecraft/actors/executor/setup/rank_setup.h"
+#include "stagecraft/actors/executor/stage/stage_buckets.h"
+#include "stagecraft/compiler/compile.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/scheduler/builders/one_f_one_b.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tools/train/job/job.h"
@@ -45,6 +52,92 @@ TEST_CASE("a rank has an n-th of what n copies share (6.9)", "[tools][memory][st
     const std::int64_t kept = rank.weights + rank.gradients + rank.states;
     CHECK(rank.sum() - kept == (level == 1 ? std::max(rank.borrowed, rank.activations)
                                            : rank.borrowed + rank.activations));
+  }
+}
+
+/// Its embedding, most of its bytes, is also its head.
+struct TiedWords : torch::nn::Module {
+  static constexpr std::int64_t kWords = 4000, kWidth = 32;
+
+  TiedWords() {
+    register_module("embed", embed);
+    register_module("one", one);
+    register_module("other", other);
+  }
+  torch::Tensor forward(const torch::Tensor& words) {
+    const torch::Tensor read =
+        stage("embed", [&] { return torch::tanh(one(embed(words).squeeze(1))); });
+    return stage("head", [&] { return torch::matmul(other(read), embed->weight.t()); });
+  }
+
+  torch::nn::Embedding embed{kWords, kWidth};
+  torch::nn::Linear one{kWidth, kWidth}, other{kWidth, kWidth};
+};
+
+/// Two stages with two copies each, which share at this level.
+Execution tied_words(int level) {
+  TiedWords model;
+  const torch::Tensor words = torch::randint(TiedWords::kWords, {8, 1}, torch::kLong);
+  const auto loss = [](const torch::Tensor& output, const torch::Tensor& label) {
+    return torch::nn::functional::cross_entropy(output, label);
+  };
+  const Program program = compile(
+      model, {.inputs = {words}, .labels = {words.squeeze(1)}, .loss = loss, .microbatches = 4});
+  ReplicateOptions options;
+  options.share(static_cast<Sharing>(level));
+  return make_execution(program, in_copies(one_f_one_b(2, 2), 2), options);
+}
+
+/// Returns what the rank has in memory, without what it borrows in a step.
+RankMemory measured(const Execution& execution, Rank rank) {
+  RankSetup setup;
+  setup.train = share_of(execution.plan, rank);
+  RankMemory bytes;
+  for (std::size_t s = 0; s < setup.train.list->stages.size(); ++s) {
+    const StageBuckets buckets(
+        execution.sized.compiled().partition.stages[setup.train.stage(s).program.index()],
+        AdamW{},
+        {},
+        setup.buckets_of(s));
+    const std::vector<BucketCut> cuts = setup.buckets_of(s);
+    for (std::size_t b = 0; b < cuts.size(); ++b) {
+      for (const at::Tensor& flat : buckets.own_weights(b)) {
+        const auto part = static_cast<std::int64_t>(flat.nbytes());
+        bytes.weights += cuts[b].lends_weights() ? part : part * cuts[b].shards;
+        bytes.gradients += cuts[b].in_rounds() ? part : part * cuts[b].shards;
+      }
+    }
+    for (const NamedTensor& tensor : buckets.state()) {
+      const bool weight = tensor.name.starts_with("weight:");
+      bytes.states += weight ? 0 : static_cast<std::int64_t>(tensor.tensor.nbytes());
+    }
+  }
+  return bytes;
+}
+
+TEST_CASE("copies of stages with a tied embedding have an n-th of it, as the bill says (6.9)",
+          "[tools][memory][strategies]") {
+  const int level = GENERATE(0, 1, 2, 3);
+  CAPTURE(level);
+  const std::vector<RankMemory> whole = memory_of_ranks(tied_words(0), {});
+  const Execution execution = tied_words(level);
+  const std::vector<RankMemory> all = memory_of_ranks(execution, {});
+  REQUIRE(all.size() == 4);
+  constexpr std::int64_t kEmbedding = TiedWords::kWords * TiedWords::kWidth * 4;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    CAPTURE(r);
+    CHECK(whole[r].weights > kEmbedding);
+    check_share(all[r].weights, whole[r].weights, level >= 3 ? 2 : 1);
+    check_share(all[r].gradients, whole[r].gradients, level >= 2 ? 2 : 1);
+    check_share(all[r].states, whole[r].states, level >= 1 ? 2 : 1);
+    // The bill counts the padding of shards where each rank has one.
+    const RankMemory found = measured(execution, Rank(r));
+    CHECK(found.weights >= all[r].weights);
+    CHECK(found.weights - all[r].weights <= (level == 1 || level == 2 ? kPadding : 0));
+    CHECK(found.gradients >= all[r].gradients);
+    CHECK(found.gradients - all[r].gradients <= (level == 1 ? kPadding : 0));
+    CHECK(found.states <= all[r].states);
+    CHECK(found.states + kPadding >= all[r].states);
   }
 }
 
