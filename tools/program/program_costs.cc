@@ -32,8 +32,11 @@ Costs operator_costs(const Program& program,
     costs.operators = measure_operators(program, inputs, labels, {.threads = threads});
   }
   // Assume an optimizer with two tensors and no time: only `stagecraft profile` measures its time.
-  costs.parameters = place_updates(
-      program.compiled().graph.parameters, /*update=*/0, /*states=*/2, costs.operators);
+  costs.parameters = place_updates(program.compiled().graph.parameters,
+                                   /*update=*/0,
+                                   /*states=*/2,
+                                   /*master_weights=*/false,
+                                   costs.operators);
   costs.samples = samples_of(program);
   costs.batch = costs.samples * program.microbatches();
   return costs;
