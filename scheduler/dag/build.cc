@@ -28,6 +28,8 @@ class Builder {
     }
     if (dag_.training) {
       add_updates();
+    } else {
+      dag_.buckets = dag_.source.buckets;
     }
     return std::move(dag_);
   }

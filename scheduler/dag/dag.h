@@ -94,24 +94,12 @@ struct DagEdge {
   std::optional<MicrobatchRange> part;  ///< as in DagNode
 };
 
-/// DagBucket is a set of parameters whose gradients are summed together, and which are updated
-/// together.
-struct DagBucket {
-  /// the stages that have them: one, or all copies in the schedule
-  std::vector<StageId> stages;
-  int first_chunk = 0, chunks = 1;  ///< the chunks whose parameters are in it
-  std::int64_t bytes = 0;           ///< bytes of one copy
-  int parts = 1;                    ///< of a chunk whose weights are divided among so many ranks
-
-  [[nodiscard]] bool is_divided() const { return parts > 1; }
-};
-
 struct TrainingDag {
   std::vector<DagNode> nodes;
   std::vector<DagEdge> edges;
   std::vector<std::vector<Rank>> places;  ///< rank lists
   std::vector<std::string> streams{"compute"};
-  std::vector<DagBucket> buckets;  ///< by their first stage, then chunk
+  std::vector<DagBucket> buckets;  ///< by their first stage, then chunk, as they train
   DagSource source;
   int microbatches = 1;  ///< of the step, the smallest that a stage has
   bool training = true;

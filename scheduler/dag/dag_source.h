@@ -50,11 +50,31 @@ struct DagTie {
   std::vector<StageId> stages;  ///< in the model's order
 };
 
+/// DagBucket is a set of parameters whose gradients are summed together, and which are updated
+/// together.
+struct DagBucket {
+  /// the stages that have them: one, or all copies in the schedule
+  std::vector<StageId> stages;
+  int first_chunk = 0, chunks = 1;  ///< the chunks whose parameters are in it
+  std::int64_t bytes = 0;           ///< bytes of one copy
+  int parts = 1;                    ///< of a chunk whose weights are divided among so many ranks
+  bool lends = false;               ///< its weights are gathered before each task that uses them
+  std::string gather_stream = {};   ///< for that; if empty, the usual one
+
+  [[nodiscard]] bool is_divided() const { return parts > 1; }
+  [[nodiscard]] bool has(int chunk) const {
+    return chunk >= first_chunk && chunk < first_chunk + chunks;
+  }
+};
+
 struct DagSource {
   StageGraph graph;
   std::vector<std::vector<DagChunk>> chunks;  ///< by stage
   std::vector<DagTensor> tensors;
   std::vector<DagTie> ties;
+  /// Of an evaluation: the buckets of the program that trains, by their numbers there, with the
+  /// chunks of the evaluation that use them. Those chunks may share buckets.
+  std::vector<DagBucket> buckets = {};
 };
 
 /// Returns a source of one chunk per stage and one tensor per edge, numbered by edge: its

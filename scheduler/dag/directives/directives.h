@@ -53,10 +53,19 @@ using DividedChunks = std::map<std::pair<StageId, int>, const ShardDirective*>;
                                            const std::vector<Numbered<ShardDirective>>& shards,
                                            StrategyFaults& faults);
 
+/// Adds the gathers of weights that buckets lend before every task that uses them, in a training
+/// step and in an evaluation alike. Requires: place().
+void gather_weights(TrainingDag& dag);
+
+/// Returns the gather of a bucket's weights for a task, or after an update. Adds its stream if it
+/// is new.
+[[nodiscard]] DagNode gather_node(TrainingDag& dag, int number, DagNode of);
+
 /// Sums the gradients of matched stages over their ranks, bucket by bucket, once per step. With
 /// sharded gradients or parameters, each backward gives away its gradients. With sharded
 /// parameters, each task gathers its weights first. A divided chunk is a bucket of its own, which
-/// shares nothing and is summed only if there are fewer parts than ranks. Requires: place().
+/// shares nothing and is summed only if there are fewer parts than ranks. An evaluation sums
+/// nothing, and gathers the weights of the buckets that its source lends. Requires: place().
 void replicate(TrainingDag& dag,
                const DagMatcher& matcher,
                const std::vector<Numbered<ReplicateDirective>>& replicates,

@@ -15,7 +15,6 @@ namespace stagecraft {
 namespace {
 
 constexpr const char* kReduceStream = "reduce";
-constexpr const char* kGatherStream = "gather";
 
 using Replicates = std::vector<Numbered<ReplicateDirective>>;
 
@@ -65,7 +64,8 @@ class Replication {
     keep_ties_whole();
     divide_buckets();
     redirect_gradients();
-    gather_parameters();
+    gather_weights(dag_);
+    gather_updated();
   }
 
  private:
@@ -159,6 +159,10 @@ class Replication {
         while (chunks[static_cast<std::size_t>(part.first_chunk)].parameter_bytes == 0) {
           ++part.first_chunk;
           --part.chunks;
+        }
+        if (const ReplicateOptions* options = options_of(part)) {
+          part.lends = sharing_of(part.stages.front(), part.first_chunk) == Sharing::Weights;
+          part.gather_stream = options->gather_stream;
         }
       }
       buckets.insert(buckets.end(), parts.rbegin(), parts.rend());
@@ -273,45 +277,11 @@ class Replication {
     dag_.edges = std::move(kept);
   }
 
-  /// Adds the gathers of sharded parameters before every task that needs them. Adds those of
-  /// updated parameters after the updates if only gradients or the optimizer are sharded.
-  void gather_parameters() {
-    std::map<std::tuple<int, DagKind, StageId, Microbatch>, int> gather_of;
-    const int nodes = dag_.size();
-    for (int n = 0; n < nodes; ++n) {
-      const DagNode node = dag_.node(n);
-      if (!computes(node.kind) || dag_.is_surplus(node)) {
-        continue;
-      }
-      const ReplicateOptions* options = options_of(node.stage, node.chunk);
-      const int bucket = bucket_of(node);
-      if (options == nullptr || bucket == kNone ||
-          sharing_of(node.stage, node.chunk) < Sharing::Weights) {
-        continue;
-      }
-      const auto [entry, added] =
-          gather_of.try_emplace({bucket, node.kind, node.stage, node.microbatch}, kNone);
-      if (added) {
-        entry->second = dag_.add(gather_node(bucket, *options, node));
-      }
-      dag_.connect(entry->second, n);
-    }
-    const std::size_t edges = dag_.edges.size();
-    for (std::size_t e = 0; e < edges; ++e) {  // a gather for W waits for I
-      const DagNode& from = dag_.node(dag_.edges[e].from);
-      const DagNode& to = dag_.node(dag_.edges[e].to);
-      if (from.kind == DagKind::Input && to.kind == DagKind::Weight) {
-        const auto gather =
-            gather_of.find({bucket_of(to), DagKind::Weight, to.stage, to.microbatch});
-        if (gather != gather_of.end()) {
-          dag_.connect(dag_.edges[e].from, gather->second, /*data=*/false);
-        }
-      }
-    }
+  /// Adds the gathers of updated parameters after the updates if only gradients or the optimizer
+  /// are sharded.
+  void gather_updated() {
     std::map<std::pair<int, int>, StageId> stage_at;  // by bucket, place
     for (const auto& [of, update] : update_of_) {
-      const ReplicateOptions* options =
-          options_of(dag_.buckets[static_cast<std::size_t>(of.first)]);
       const Sharing sharing =
           sharing_of(of.second, dag_.buckets[static_cast<std::size_t>(of.first)].first_chunk);
       if (sharing == Sharing::Nothing) {
@@ -327,21 +297,10 @@ class Replication {
                         of.second.value,
                         place_text(dag_, place)));
       } else if (sharing != Sharing::Weights) {
-        const int gather = dag_.add(gather_node(of.first, *options, dag_.node(update)));
+        const int gather = dag_.add(gather_node(dag_, of.first, dag_.node(update)));
         dag_.connect(update, gather);
       }
     }
-  }
-
-  [[nodiscard]] DagNode gather_node(int bucket, const ReplicateOptions& options, DagNode of) {
-    of.serves = computes(of.kind) ? std::optional(of.kind) : std::nullopt;
-    of.kind = DagKind::AllGather;
-    of.chunk = dag_.buckets[static_cast<std::size_t>(bucket)].first_chunk;
-    of.stream =
-        dag_.stream_named(options.gather_stream.empty() ? kGatherStream : options.gather_stream);
-    of.bucket = bucket;
-    of.overlap = kNone;
-    return of;
   }
 
   TrainingDag& dag_;
@@ -388,6 +347,7 @@ void replicate(TrainingDag& dag,
                const DividedChunks& divided,
                StrategyFaults& faults) {
   if (!dag.training) {
+    gather_weights(dag);
     return;
   }
   if (!replicates.empty() || !divided.empty() || dag.source.graph.replicas() > 1) {

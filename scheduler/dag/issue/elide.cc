@@ -1,5 +1,6 @@
 #include "stagecraft/scheduler/dag/issue/elide.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <set>
@@ -31,9 +32,15 @@ class Chains {
     const auto found = of_bucket_.find(bucket);
     return found == of_bucket_.end() ? nullptr : &all_[found->second];
   }
-  /// Returns the chain before the last one of any bucket, if it has ended.
-  Chain* last_but_one() {
-    return all_.size() > 1 && all_[all_.size() - 2].missing == 0 ? &all_[all_.size() - 2] : nullptr;
+  /// Returns the last but one of the chains that do not end with this node, if it has ended.
+  Chain* last_but_one(int node) {
+    int found = 0;
+    for (std::size_t c = all_.size(); c-- > 0;) {
+      if (all_[c].last != node && ++found == 2) {
+        return all_[c].missing == 0 ? &all_[c] : nullptr;
+      }
+    }
+    return nullptr;
   }
   Chain& begin(int bucket, int collective) {
     of_bucket_[bucket] = all_.size();
@@ -50,16 +57,16 @@ class Elision {
  public:
   explicit Elision(TrainingDag& dag)
       : dag_(dag),
-        gather_(dag.nodes.size(), kNone),
-        scatter_(dag.nodes.size(), kNone),
+        gathers_(dag.nodes.size()),
+        scatters_(dag.nodes.size()),
         served_(dag.nodes.size()) {
     for (const DagEdge& edge : dag.edges) {
       const DagKind from = dag.node(edge.from).kind;
       const DagKind to = dag.node(edge.to).kind;
       if (from == DagKind::AllGather && computes(to)) {
-        serve(gather_, edge.to, edge.from);
+        serve(gathers_, edge.to, edge.from);
       } else if (to == DagKind::ReduceScatter && computes(from)) {
-        serve(scatter_, edge.from, edge.to);
+        serve(scatters_, edge.from, edge.to);
       }
     }
   }
@@ -68,16 +75,16 @@ class Elision {
     Chains gathers, scatters;
     int before = kNone;
     for (const int n : compute) {
-      if (const int gather = of(gather_, n); gather != kNone) {
-        add(Kind::Gather, gathers, n, gather, is_neighbor(gather_, before, gather));
+      for (const int gather : of(gathers_, n)) {
+        add(Kind::Gather, gathers, n, gather, is_neighbor(gathers_, before, gather));
       }
-      if (const int scatter = of(scatter_, n); scatter != kNone) {
-        add(Kind::Scatter, scatters, n, scatter, is_neighbor(scatter_, before, scatter));
+      for (const int scatter : of(scatters_, n)) {
+        add(Kind::Scatter, scatters, n, scatter, is_neighbor(scatters_, before, scatter));
       }
       before = n;
     }
     for (const Chain& chain : scatters.all()) {
-      if (of(scatter_, chain.last) != chain.collective) {
+      if (!contains(of(scatters_, chain.last), chain.collective)) {
         dag_.connect(chain.last, chain.collective);
       }
     }
@@ -91,21 +98,27 @@ class Elision {
   }
 
  private:
-  using ByNode = std::vector<int>;
+  using ByNode = std::vector<std::vector<int>>;
 
-  static int of(const ByNode& collectives, int n) {
+  static const std::vector<int>& of(const ByNode& collectives, int n) {
     return collectives[static_cast<std::size_t>(n)];
+  }
+  static bool contains(const std::vector<int>& all, int one) {
+    return std::ranges::find(all, one) != all.end();
   }
 
   void serve(ByNode& collectives, int n, int collective) {
-    int& known = collectives[static_cast<std::size_t>(n)];
-    served_[static_cast<std::size_t>(collective)] += known == collective ? 0 : 1;
-    known = collective;
+    std::vector<int>& known = collectives[static_cast<std::size_t>(n)];
+    if (!contains(known, collective)) {
+      ++served_[static_cast<std::size_t>(collective)];
+      known.push_back(collective);
+    }
   }
 
   [[nodiscard]] bool is_neighbor(const ByNode& collectives, int before, int collective) const {
-    const int other = before == kNone ? kNone : of(collectives, before);
-    return other != kNone && dag_.node(other).bucket == dag_.node(collective).bucket;
+    return before != kNone && std::ranges::any_of(of(collectives, before), [&](int other) {
+             return dag_.node(other).bucket == dag_.node(collective).bucket;
+           });
   }
 
   /// Returns the nodes that a collective brings to a chain, when the first of them comes.
@@ -124,7 +137,7 @@ class Elision {
     if (chain != nullptr && nodes > 0) {
       dead_.insert(gathers ? collective : std::exchange(chain->collective, collective));
     } else if (chain == nullptr) {
-      for (const Chain* earlier : {chains.last_but_one(), chains.last_of(bucket)}) {
+      for (const Chain* earlier : {chains.last_but_one(n), chains.last_of(bucket)}) {
         if (earlier != nullptr) {
           new_edges_.emplace(gathers ? earlier->last : earlier->collective,
                              gathers ? collective : n);
@@ -137,9 +150,9 @@ class Elision {
   }
 
   TrainingDag& dag_;
-  ByNode gather_, scatter_;  // that serve a computing node
-  std::vector<int> served_;  // by collective: its nodes
-  std::set<int> seen_;       // collectives
+  ByNode gathers_, scatters_;  // that serve a computing node
+  std::vector<int> served_;    // by collective: its nodes
+  std::set<int> seen_;         // collectives
   std::set<std::pair<int, int>> new_edges_;
   std::set<int> dead_;
 };
