@@ -8,6 +8,7 @@
 #include "stagecraft/base/check.h"
 #include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/program/evaluation_chunks.h"
 
 namespace stagecraft {
 namespace {
@@ -59,6 +60,9 @@ const KnownPrograms::Sent& KnownPrograms::sent(Crew& crew,
   for (const std::shared_ptr<const OtherShape>& shape : parts.shapes) {
     if (shape != nullptr && !found.shapes.contains(shape->number)) {
       auto stages = std::make_shared<std::vector<StageProgram>>(shape->stages);
+      for (std::size_t s = 0; s < found.borders.size(); ++s) {
+        cut_at((*stages)[s], found.borders[s]);
+      }
       give(*stages, program.compiled().graph, unused);
       crew.add_shape(std::make_shared<const JobShape>(JobShape{.program = found.number,
                                                                .number = shape->number,
@@ -113,9 +117,12 @@ KnownPrograms::Sent& KnownPrograms::known(Crew& crew,
 void KnownPrograms::send(Crew& crew,
                          Sent& evaluation,
                          const std::vector<StateTensor>& unused) const {
-  const CompiledProgram& compiled = evaluation.program.compiled();
+  const Sent& training = programs_.front();
+  const Program in_chunks =
+      evaluation_in_chunks(evaluation.program, training.program, training.plan->tables);
+  const CompiledProgram& compiled = in_chunks.compiled();
   auto plan = std::make_shared<const Plan>(
-      lower(evaluation.program, strategy_, layout_, /*training=*/false).plan);
+      lower(in_chunks, strategy_, layout_, /*training=*/false, training.plan.get()).plan);
   auto stages = std::make_shared<std::vector<StageProgram>>(compiled.partition.stages);
   evaluation.has_unused = give(*stages, compiled.graph, unused);
   crew.add_shape(std::make_shared<const JobShape>(JobShape{.program = evaluation.number,
@@ -124,6 +131,7 @@ void KnownPrograms::send(Crew& crew,
                                                            .stages = std::move(stages),
                                                            .plan = plan}));
   evaluation.plan = std::move(plan);
+  evaluation.borders = compiled.chunk_borders;
   evaluation.shapes.clear();
   evaluation.up_to_date = true;
 }

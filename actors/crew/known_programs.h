@@ -15,6 +15,7 @@
 
 #include "stagecraft/actors/crew/crew.h"
 #include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/compiler/program/chunk_borders.h"
 #include "stagecraft/compiler/program/program.h"
 #include "stagecraft/compiler/shapes/parts.h"
 #include "stagecraft/scheduler/model/layout.h"
@@ -28,13 +29,14 @@ class KnownPrograms {
     std::int32_t number = 0;  ///< StepOrder::program
     Program program;
     std::shared_ptr<const Plan> plan;
-    std::set<int> shapes;     ///< numbers of its shapes
+    std::set<int> shapes;                    ///< numbers of its shapes
+    std::vector<ChunkBorders> borders = {};  ///< of an evaluation's chunks on the ranks, by stage
     bool has_unused = false;  ///< some constants are parameters or buffers that no stage trains
     bool up_to_date = true;   ///< these constants have the trainer's current values
   };
 
   /// `training`: the program of the ranks' setups. Evaluations are distributed by `strategy` too,
-  /// on the stages of `layout`.
+  /// on the stages of `layout`, in chunks that use weights as the groups of `plan` split them.
   KnownPrograms(Program training,
                 std::shared_ptr<const Plan> plan,
                 Strategy strategy,

@@ -258,13 +258,7 @@ struct StageExecutor::Impl {
   void run(RunningStep& step, const LocalRead& local) {
     const auto wall = times.pass(&RankTimes::wall);
     begin(step, local);
-    if (!step.trains()) {
-      commit.gather_lent_weights();
-    }
     StepLoop(parts, step, records(step) ? &recorder : nullptr).run();
-    if (!step.trains()) {
-      commit.release_lent_weights();
-    }
     device->synchronize();
     if (nccl && !commit.has_voted()) {
       // An abort ends transfers as if they had been made.

@@ -20,6 +20,7 @@
 #include "stagecraft/compiler/lower/step_source.h"
 #include "stagecraft/compiler/lower/waits.h"
 #include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/compiler/program/evaluation_chunks.h"
 #include "stagecraft/compiler/program/passes.h"
 #include "stagecraft/scheduler/dag/directives/apply.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
@@ -33,6 +34,7 @@ struct Lowering {
   const Strategy& strategy;
   const Layout& layout;
   const bool training;
+  const Plan* const trained;  ///< of an evaluation; null without
 
   StepSource source;
   IssuedDag issued;
@@ -43,8 +45,54 @@ struct Lowering {
   Plan plan;
 };
 
+/// Returns the stream on which the group gathers weights in training, or exchanges samples.
+std::string stream_of_gathers(const Plan& trained, std::int32_t group) {
+  for (const RankList& list : trained.lists) {
+    for (const Instruction& i : list.instructions) {
+      if (i.op == Op::Start && i.group == group &&
+          (gathers_weights(trained.tables, i) || is_exchange(i))) {
+        return list.streams[i.stream.index()];
+      }
+    }
+  }
+  return {};
+}
+
+/// Returns the buckets of the program that trains as the evaluation uses them: those of groups that
+/// split weights lend them. None if there is no such group.
+std::vector<DagBucket> buckets_of_evaluation(const CompiledProgram& evaluation,
+                                             const Plan& trained) {
+  const PlanTables& tables = trained.tables;
+  std::vector<DagBucket> buckets;
+  for (std::size_t g = 0; g < tables.groups.size(); ++g) {
+    const PlanGroup& group = tables.groups[g];
+    if (!group.splits_weights()) {
+      continue;
+    }
+    if (buckets.empty()) {
+      for (const PlanBucket& bucket : tables.buckets) {
+        buckets.push_back({.stages = bucket.stages, .first_chunk = 0, .chunks = 0});
+      }
+    }
+    const auto number = static_cast<std::size_t>(group.bucket);
+    const std::size_t stage = tables.stages[group.stages.front().index()].program.index();
+    const ChunkRange users = users_of(evaluation.partition.stages[stage],
+                                      evaluation.evaluates->partition.stages[stage],
+                                      tables.buckets[number].chunks);
+    DagBucket& bucket = buckets[number];
+    bucket.first_chunk = users.first;
+    bucket.chunks = users.count;
+    bucket.lends = true;
+    bucket.gather_stream = stream_of_gathers(trained, static_cast<std::int32_t>(g));
+  }
+  return buckets;
+}
+
 void read_program(Lowering& l) {
   l.source = step_source(l.program, l.layout);
+  if (l.trained != nullptr) {
+    l.source.dag.buckets = buckets_of_evaluation(l.program, *l.trained);
+  }
 }
 
 void apply_directives(Lowering& l) {
@@ -100,13 +148,27 @@ PlanGroup copies_of(const TrainingDag& dag, int bucket) {
   return group;
 }
 
-void make_tables(Lowering& l) {
+/// Gives an evaluation the groups that train, by their numbers there.
+void make_groups_of_evaluation(Lowering& l) {
+  PlanTables& tables = l.plan.tables;
+  for (const DagBucket& bucket : l.issued.dag.buckets) {
+    tables.buckets.push_back({bucket.stages, {bucket.first_chunk, bucket.chunks}});
+  }
+  if (tables.buckets.empty()) {
+    return;  // it gathers nothing
+  }
+  tables.groups = l.trained->tables.groups;
+  l.group_of_bucket.assign(tables.buckets.size(), -1);
+  for (std::size_t g = 0; g < tables.groups.size(); ++g) {
+    if (gathers_for_tasks(tables, tables.groups[g])) {
+      l.group_of_bucket[static_cast<std::size_t>(tables.groups[g].bucket)] = static_cast<int>(g);
+    }
+  }
+}
+
+void make_groups(Lowering& l) {
   const TrainingDag& dag = l.issued.dag;
   PlanTables& tables = l.plan.tables;
-  tables.training = l.training;
-  tables.microbatches = l.units * dag.microbatches;
-  tables.losses = losses_of(l.program);
-  tables.stages = l.source.stages;
   std::vector<int> place_of(l.source.stages.size());
   for (const DagNode& node : dag.nodes) {
     if (computes(node.kind)) {
@@ -128,7 +190,7 @@ void make_tables(Lowering& l) {
       tables.groups.push_back(std::move(copies));
     }
   }
-  for (std::size_t t = 0; l.training && t < dag.source.ties.size(); ++t) {
+  for (std::size_t t = 0; t < dag.source.ties.size(); ++t) {
     PlanGroup tie{.kind = PlanGroup::Kind::Tie,
                   .stages = dag.source.ties[t].stages,
                   .parameters = l.source.tied[t]};
@@ -145,10 +207,24 @@ void make_tables(Lowering& l) {
   }
 }
 
-/// Refuses weights that are gathered for tasks of one bucket, and that others use, too.
+void make_tables(Lowering& l) {
+  PlanTables& tables = l.plan.tables;
+  tables.training = l.training;
+  tables.microbatches = l.units * l.issued.dag.microbatches;
+  tables.losses = losses_of(l.program);
+  tables.stages = l.source.stages;
+  if (l.training) {
+    make_groups(l);
+  } else {
+    make_groups_of_evaluation(l);
+  }
+}
+
+/// Refuses weights that are gathered for tasks of one bucket, and that others use, too. In an
+/// evaluation chunks may share buckets.
 void check_lent_weights(Lowering& l) {
   for (const PlanGroup& group : l.plan.tables.groups) {
-    if (!group.lends_weights()) {
+    if (!l.training || !group.lends_weights()) {
       continue;
     }
     const ChunkRange& chunks = l.plan.tables.buckets[static_cast<std::size_t>(group.bucket)].chunks;
@@ -210,7 +286,7 @@ void refuse_shared(const Lowering& l, const PlanGroup& divided) {
 
 void check_divided_weights(Lowering& l) {
   for (const PlanGroup& group : l.plan.tables.groups) {
-    if (group.kind != PlanGroup::Kind::Divided) {
+    if (!l.training || group.kind != PlanGroup::Kind::Divided) {
       continue;
     }
     const auto parts = std::ssize(group.sets.front());
@@ -372,9 +448,13 @@ constexpr NamedPass<Lowering> kPasses[] = {
 Lowered lower(const Program& program,
               const Strategy& strategy,
               const Layout& layout,
-              bool training) {
-  Lowering lowering{
-      .program = program.compiled(), .strategy = strategy, .layout = layout, .training = training};
+              bool training,
+              const Plan* trained) {
+  Lowering lowering{.program = program.compiled(),
+                    .strategy = strategy,
+                    .layout = layout,
+                    .training = training,
+                    .trained = trained};
   std::vector<PassTime> passes = run_passes(kPasses, lowering);
   return {.plan = std::move(lowering.plan),
           .issued = std::move(lowering.issued),

@@ -21,6 +21,8 @@ struct Lowered {
 };
 
 /// Returns the plan of a strategy. With `training` false it keeps the forwards only.
+/// `trained`: of an evaluation whose program is in chunks (evaluation_chunks.h), the plan of the
+/// program that trains. The forwards gather the weights that its groups split, chunk by chunk.
 /// `layout` says which stages of the schedule are copies of one stage of the program; its ranks are
 /// not used.
 /// Errors: ScheduleInvalid with all faults of the strategy, and for a training step that shards
@@ -29,7 +31,8 @@ struct Lowered {
 [[nodiscard]] Lowered lower(const Program& program,
                             const Strategy& strategy,
                             const Layout& layout,
-                            bool training);
+                            bool training,
+                            const Plan* trained = nullptr);
 
 /// Returns the plan of the strategy that a schedule stands for (strategy_of.h).
 /// Requires: validate() finds nothing in the schedule; `layout` is the schedule's.

@@ -40,7 +40,9 @@ std::multimap<std::size_t, std::int32_t> ends_of_rounds(const RankList& list,
 }  // namespace
 
 void add_releases(RankList& list, const PlanTables& tables) {
-  if (std::ranges::none_of(tables.groups, &PlanGroup::lends_weights)) {
+  if (std::ranges::none_of(tables.groups, [&](const PlanGroup& group) {
+        return gathers_for_tasks(tables, group);
+      })) {
     return;
   }
   const auto ends = ends_of_rounds(list, tables);

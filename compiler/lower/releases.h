@@ -1,5 +1,5 @@
-/// add_releases gives back the weights that groups lend to tasks (P-12), as soon as no task of the
-/// round uses them any more.
+/// add_releases gives back the weights that groups gather for tasks (P-12), as soon as no task of
+/// the round uses them any more.
 ///
 /// A pass of lower(), before slots and waits.
 #pragma once

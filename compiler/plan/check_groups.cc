@@ -179,6 +179,14 @@ void check_groups(const Plan& plan, std::vector<std::string>& faults) {
   const GroupParts gathers = parts_in(plan, true);
   for (std::size_t g = 0; g < plan.tables.groups.size(); ++g) {
     const PlanGroup& group = plan.tables.groups[g];
+    if (!plan.tables.training) {
+      if (std::ranges::any_of(gathers, [&](const auto& of_list) {
+            return of_list.contains(static_cast<std::int32_t>(g));
+          })) {
+        check_members(plan, g, gathers, "gather", faults);
+      }
+      continue;
+    }
     if (group.kind == PlanGroup::Kind::Tie) {
       check_tie(plan, g, faults);
     }

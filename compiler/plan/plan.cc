@@ -144,6 +144,12 @@ std::string stages_text(const std::vector<StageId>& stages) {
   return fmt::format("stage{} {}", numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", "));
 }
 
+/// Returns whether some of the instruction's chunks are of the group's bucket.
+bool overlaps(const PlanTables& tables, const PlanGroup& group, const Instruction& of) {
+  const ChunkRange& chunks = tables.buckets[static_cast<std::size_t>(group.bucket)].chunks;
+  return of.chunks.first < chunks.end() && chunks.first < of.chunks.end();
+}
+
 /// Returns how many ranks run each list.
 std::vector<std::size_t> runs_of_lists(const Plan& plan) {
   std::vector<std::size_t> runs(plan.lists.size());
@@ -212,13 +218,17 @@ bool sums(const PlanTables& tables, const PlanGroup& group, const Instruction& a
   if (group.kind != PlanGroup::Kind::Copies) {
     return group.kind == PlanGroup::Kind::Tie;
   }
-  const ChunkRange& chunks = tables.buckets[static_cast<std::size_t>(group.bucket)].chunks;
-  return accumulate.chunks.first < chunks.end() && chunks.first < accumulate.chunks.end();
+  return overlaps(tables, group, accumulate);
+}
+
+bool gathers_for_tasks(const PlanTables& tables, const PlanGroup& group) {
+  return tables.training ? group.lends_weights() : group.splits_weights();
 }
 
 bool gathers_weights(const PlanTables& tables, const Instruction& collective) {
-  return tables.groups[static_cast<std::size_t>(collective.group)].has_shards() &&
-         collective.collective == CollectiveKind::AllGather;
+  const PlanGroup& group = tables.groups[static_cast<std::size_t>(collective.group)];
+  return collective.collective == CollectiveKind::AllGather &&
+         (group.has_shards() || gathers_for_tasks(tables, group));
 }
 
 bool makes_gradients_of(const PlanTables& tables, const PlanGroup& group, const Instruction& run) {
@@ -227,8 +237,9 @@ bool makes_gradients_of(const PlanTables& tables, const PlanGroup& group, const 
 }
 
 bool uses_weights_of(const PlanTables& tables, const PlanGroup& group, const Instruction& run) {
-  return group.lends_weights() && run.op == Op::Run && !run.does_nothing() &&
-         sums(tables, group, run);
+  return run.op == Op::Run && !run.does_nothing() && gathers_for_tasks(tables, group) &&
+         std::ranges::find(group.stages, run.task.stage) != group.stages.end() &&
+         overlaps(tables, group, run);
 }
 
 std::vector<std::string> tied_parameters_of(const PlanTables& tables, StageId stage) {
@@ -256,8 +267,9 @@ std::vector<std::vector<Rank>> copies_of_parts(const PlanGroup& divided) {
 }
 
 bool divides_weights(const PlanTables& tables) {
-  return std::ranges::find(tables.groups, PlanGroup::Kind::Divided, &PlanGroup::kind) !=
-         tables.groups.end();
+  return tables.training &&
+         std::ranges::find(tables.groups, PlanGroup::Kind::Divided, &PlanGroup::kind) !=
+             tables.groups.end();
 }
 
 std::vector<Microbatch> exchanged_microbatches(const PlanTables& tables,
@@ -291,6 +303,9 @@ std::string to_string(const PlanTables& tables, const PlanGroup& group) {
     return fmt::format("{} of {}", fmt::join(group.parameters, ", "), stages_text(group.stages));
   }
   const ChunkRange& chunks = tables.buckets[static_cast<std::size_t>(group.bucket)].chunks;
+  if (chunks.count == 0) {
+    return fmt::format("unused weights of {}", stages_text(group.stages));
+  }
   const auto part = [&](const PlanBucket& bucket) {
     return bucket.stages == group.stages && bucket.chunks != chunks;
   };

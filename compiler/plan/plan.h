@@ -23,7 +23,8 @@
 /// P-6: an instruction waits only for earlier ones of its list. The instruction that fills a slot
 ///      is over before another reads it.
 /// P-7: a training list has one vote, after all its tasks and sums; after it only updates follow,
-///      and gathers of what they have updated. A list of forwards has none of these. A group sums
+///      and gathers of what they have updated. A list of forwards has none of these, but gathers of
+///      weights for its tasks. A group sums
 ///      once in a step on every member (but see P-11), on streams of one name: a Start after the
 ///      tasks whose gradients it sums, and a Finish on the same stream, before the vote. A group
 ///      with shards gathers once on every member in the same way, after the updates of its bucket
@@ -42,14 +43,16 @@
 ///      task that makes gradients of its bucket begins. P-7 holds for each round.
 /// P-12: a group that shares weights gathers them in rounds, too, and not after the update. Tasks
 ///      that use weights of its bucket run between the Finish of a round and its Release, which
-///      follows them. The next round begins after the Release.
+///      follows them. The next round begins after the Release. In an evaluation this holds for
+///      groups that divide weights, too, and a group may have no round.
 /// P-13: a chunk whose weights the ranks of a group divide runs by itself. Each of its forwards and
 ///      backwards, but not a weight half behind its input half, comes between two exchanges: one
 ///      brings samples, or their gradients, to the rank that has their weights, and the other
 ///      returns the results before the next chunk of the task runs. All ranks of the group have
 ///      one list, and no other rank has it. If several sets of ranks divide a chunk, those with
 ///      the same part are one set of a group of copies, which shares nothing; no other group sums
-///      the chunk. Its ranks, ascending, take the step's microbatches in order, as many each.
+///      the chunk. Its ranks, ascending, take the step's microbatches in order, as many each. An
+///      evaluation has no exchanges.
 #pragma once
 
 #include <cstdint>
@@ -102,7 +105,7 @@ struct PlanStage {
 /// together: those of some chunks of a stage.
 struct PlanBucket {
   std::vector<StageId> stages;  ///< the stages that have it: one, or all copies in the schedule
-  ChunkRange chunks;
+  ChunkRange chunks;            ///< of an evaluation: those that use its weights; may be none
 };
 
 /// PlanGroup is a set of ranks that sum gradients, and may share what they hold, or that divide the
@@ -132,8 +135,12 @@ struct PlanGroup {
   [[nodiscard]] bool has_rounds() const { return sharing >= Sharing::Gradients; }
   /// Returns whether it gathers weights for tasks (P-12).
   [[nodiscard]] bool lends_weights() const { return sharing == Sharing::Weights; }
+  /// Returns whether each member has a part of the weights. An evaluation gathers them.
+  [[nodiscard]] bool splits_weights() const { return lends_weights() || kind == Kind::Divided; }
   /// Returns the ranks of the set with this rank, ascending, each once; empty if no set has it.
   [[nodiscard]] std::vector<Rank> members(Rank rank) const;
+
+  friend bool operator==(const PlanGroup&, const PlanGroup&) = default;
 };
 
 /// PlanTables holds the objects to which the instructions of a plan refer by number.
@@ -143,8 +150,8 @@ struct PlanTables {
   int losses = 1;                   ///< microbatches of the stage that computes the loss
   bool has_overlaps = false;        ///< a list has overlap groups: its rank chooses their order
   std::vector<PlanStage> stages;    ///< by id
-  std::vector<PlanBucket> buckets;  ///< empty unless training
-  std::vector<PlanGroup> groups;    ///< likewise
+  std::vector<PlanBucket> buckets;  ///< of an evaluation: empty unless groups split weights
+  std::vector<PlanGroup> groups;    ///< of an evaluation: empty, or those that train
 };
 
 /// RankList is the work of ranks in a step.
@@ -199,6 +206,9 @@ struct Plan {
                         const PlanGroup& group,
                         const Instruction& accumulate);
 
+/// Returns whether the group gathers weights for tasks (P-12).
+[[nodiscard]] bool gathers_for_tasks(const PlanTables& tables, const PlanGroup& group);
+
 /// Returns whether the Start or Finish is of a gather of weights. Requires: the plan has its group.
 [[nodiscard]] bool gathers_weights(const PlanTables& tables, const Instruction& collective);
 
@@ -207,7 +217,7 @@ struct Plan {
                                       const PlanGroup& group,
                                       const Instruction& run);
 
-/// Returns whether the group shares weights, and the task uses some of its bucket.
+/// Returns whether the group gathers weights for tasks, and the task uses some of its bucket.
 [[nodiscard]] bool uses_weights_of(const PlanTables& tables,
                                    const PlanGroup& group,
                                    const Instruction& run);
@@ -219,7 +229,7 @@ struct Plan {
 /// there is one copy.
 [[nodiscard]] std::vector<std::vector<Rank>> copies_of_parts(const PlanGroup& divided);
 
-/// Returns whether ranks divide the weights of a chunk (P-13).
+/// Returns whether ranks divide the weights of a chunk, and exchange its samples (P-13).
 [[nodiscard]] bool divides_weights(const PlanTables& tables);
 
 /// Returns the step's microbatches whose samples an exchange of the rank moves, one of each rank of

@@ -17,8 +17,9 @@ SumCheck::SumCheck(const RankList& list,
       fault_(std::move(fault)),
       sums_(tables.groups.size()) {
   for (std::size_t g = 0; g < tables.groups.size(); ++g) {
-    if (tables.groups[g].has_rounds() &&
-        std::ranges::any_of(tables.groups[g].stages, [&](StageId stage) {
+    const PlanGroup& group = tables.groups[g];
+    if ((group.has_rounds() || gathers_for_tasks(tables, group)) &&
+        std::ranges::any_of(group.stages, [&](StageId stage) {
           return std::ranges::binary_search(list.stages, stage);
         })) {
       in_rounds_.push_back(g);
@@ -28,7 +29,8 @@ SumCheck::SumCheck(const RankList& list,
 
 void SumCheck::add(const Instruction& i) {
   const bool gathers = is_collective(i.op) && gathers_weights(tables_, i);
-  const bool of_update = i.op == Op::Update || (gathers && !group_of(i).lends_weights());
+  const bool of_update =
+      i.op == Op::Update || (gathers && !gathers_for_tasks(tables_, group_of(i)));
   if (vote_ && !of_update && i.op != Op::Free) {
     fault("P-7", i, "comes behind the vote");
   }
@@ -74,11 +76,11 @@ void SumCheck::end() {
         of.gather != nullptr || (of.start != nullptr && tables_.groups[g].has_shards());
     if (gathers && !of.gathered) {
       missing(g, "the weights of group {} are never gathered");
-    } else if (of.gather != nullptr && tables_.groups[g].lends_weights() && !of.given) {
+    } else if (of.gather != nullptr && gathers_for_tasks(tables_, tables_.groups[g]) && !of.given) {
       missing(g, "the weights of group {} are never given back");
     }
   }
-  if (!vote_) {
+  if (tables_.training && !vote_) {
     fault_("P-7", nullptr, "it never votes");
   }
 }
@@ -185,7 +187,7 @@ void SumCheck::check_round(const PlanGroup& group, const Sums& of, const Instruc
 void SumCheck::check_gather(const Instruction& i) {
   const PlanGroup& group = group_of(i);
   Sums& of = sums_[static_cast<std::size_t>(i.group)];
-  if (group.lends_weights()) {
+  if (gathers_for_tasks(tables_, group)) {
     check_gather_for_tasks(of, i);
     of.gather = &i;
     of.gathered.reset();
@@ -219,7 +221,7 @@ void SumCheck::check_gather_for_tasks(const Sums& of, const Instruction& i) cons
 
 void SumCheck::check_release(const Instruction& i) {
   Sums& of = sums_[static_cast<std::size_t>(i.group)];
-  if (!group_of(i).lends_weights() || !of.gathered || of.given) {
+  if (!gathers_for_tasks(tables_, group_of(i)) || !of.gathered || of.given) {
     fault("P-12", i, "its group has gathered no weights");
     return;
   }

@@ -24,8 +24,7 @@ class SumCheck {
   /// Views all arguments. `order`: has the instructions that were added here.
   SumCheck(const RankList& list, const PlanTables& tables, const IssueOrder& order, Fault fault);
 
-  /// Checks the next instruction of a list that trains. Requires: it is sound by itself (P-9), and
-  /// lives as long as this.
+  /// Checks the next instruction. Requires: it is sound by itself (P-9), and lives as long as this.
   void add(const Instruction& i);
   /// Checks what is missing at the end of the list.
   void end();

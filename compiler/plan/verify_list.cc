@@ -106,9 +106,12 @@ class ListCheck {
   }
 
   /// Returns whether the group of a collective divides weights if, and only if, it is an exchange
-  /// for the group's chunk.
+  /// for the group's chunk. In an evaluation all are gathers of weights for tasks.
   [[nodiscard]] bool has_its_group(const Instruction& i) const {
     const PlanGroup& group = tables_.groups[static_cast<std::size_t>(i.group)];
+    if (!tables_.training) {
+      return gathers_for_tasks(tables_, group) && i.collective == CollectiveKind::AllGather;
+    }
     const bool divided = group.kind == PlanGroup::Kind::Divided;
     if (!divided || !is_exchange(i)) {
       return divided == is_exchange(i);
@@ -289,11 +292,11 @@ class ListCheck {
       }
       if (tables_.training) {
         exchanges.add(i);
-        if (!is_exchange(i)) {
-          sums.add(i);
-        }
       } else {
         check_forward_only(i);
+      }
+      if (!is_exchange(i)) {
+        sums.add(i);
       }
       order_->add(i);
     }
@@ -302,8 +305,8 @@ class ListCheck {
         faults_.push_back(fmt::format("P-4: {}: slot {} is never freed", name_, s));
       }
     }
+    sums.end();
     if (tables_.training) {
-      sums.end();
       exchanges.end();
     }
   }
@@ -344,11 +347,10 @@ class ListCheck {
     slot.users.assign(1, i.id);
   }
 
-  /// Checks that a list without training has only forwards.
+  /// Checks that a list without training has only forwards; has_its_group() judges collectives.
   void check_forward_only(const Instruction& i) {
     const bool backward = i.op == Op::Run && i.task.kind != CellKind::Forward;
-    if (backward || i.op == Op::Accumulate || is_collective(i.op) || i.op == Op::Vote ||
-        i.op == Op::Update || i.op == Op::Release) {
+    if (backward || i.op == Op::Accumulate || i.op == Op::Vote || i.op == Op::Update) {
       fault("P-7", i, "it trains, in a plan of forwards");
     }
   }
@@ -409,7 +411,8 @@ std::vector<std::string> faults_in(const PlanTables& tables) {
   }
   for (std::size_t b = 0; b < tables.buckets.size(); ++b) {
     const PlanBucket& bucket = tables.buckets[b];
-    if (!has_stages(bucket.stages) || bucket.chunks.first < 0 || bucket.chunks.count < 1 ||
+    if (!has_stages(bucket.stages) || bucket.chunks.first < 0 ||
+        bucket.chunks.count < (tables.training ? 1 : 0) ||
         bucket.chunks.end() < bucket.chunks.first) {
       faults.push_back(fmt::format("P-9: bucket {} has stages or chunks that there are not", b));
     }
@@ -428,12 +431,13 @@ std::vector<std::string> faults_in(const PlanTables& tables) {
         group.kind <= PlanGroup::Kind::Divided && group.sharing <= Sharing::Weights &&
         has_stages(group.stages) &&
         (group.kind == PlanGroup::Kind::Copies || !group.has_shards()) && (tie || has_bucket()) &&
-        (!divided || (!group.sets.empty() && group.stages.size() == 1 &&
-                      bucket().stages == group.stages && bucket().chunks.count == 1 &&
-                      std::ranges::all_of(group.sets,
-                                          [&](const std::vector<Rank>& set) {
-                                            return set.size() == group.sets.front().size();
-                                          }))) &&
+        (!divided ||
+         (!group.sets.empty() && group.stages.size() == 1 && bucket().stages == group.stages &&
+          (bucket().chunks.count == 1 || !tables.training) &&
+          std::ranges::all_of(group.sets,
+                              [&](const std::vector<Rank>& set) {
+                                return set.size() == group.sets.front().size();
+                              }))) &&
         std::ranges::all_of(group.sets, [&](const std::vector<Rank>& set) {
           return !set.empty() && (!tie || set.size() == group.stages.size());
         });

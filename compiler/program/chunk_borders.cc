@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -134,6 +135,41 @@ ChunkBorders borders_for(const StageProgram& stage,
     }
   }
   std::ranges::reverse(chosen.parameters);
+  return chosen;
+}
+
+ChunkBorders borders_between(const StageProgram& stage,
+                             const std::vector<std::set<std::string>>& sets) {
+  ChunkBorders chosen;
+  if (stage.chunks.size() != 1) {
+    return chosen;
+  }
+  std::map<std::size_t, std::string> first_readers;  // of each set
+  const auto all = readers_of(stage);
+  for (const std::set<std::string>& set : sets) {
+    std::optional<std::pair<std::size_t, std::string>> first;
+    for (const std::string& parameter : set) {
+      const auto found = all.find(parameter);
+      if (found != all.end() && (!first || found->second.first < first->first)) {
+        first.emplace(found->second.first, parameter);
+      }
+    }
+    if (first) {
+      first_readers.insert(*first);
+    }
+  }
+  std::set<std::size_t> borders;
+  for (const auto& [position, parameter] : first_readers) {
+    if (position == first_readers.begin()->first) {
+      continue;  // what comes before it is in its chunk
+    }
+    borders.insert(position);
+    if (can_be_cut(stage, borders)) {
+      chosen.parameters.push_back(parameter);
+    } else {
+      borders.erase(position);
+    }
+  }
   return chosen;
 }
 

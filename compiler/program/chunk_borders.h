@@ -1,13 +1,15 @@
 /// ChunkBorders lists the borders of a stage's chunks: so that the gradients of one chunk are
-/// summed over the copies of the stage while earlier chunks still compute theirs, and so that ranks
-/// divide the weights of a region.
+/// summed over the copies of the stage while earlier chunks still compute theirs, so that ranks
+/// divide the weights of a region, and so that an evaluation gathers weights chunk by chunk.
 ///
-/// in_chunks() (shapes/in_chunks.h) chooses and applies them.
+/// in_chunks() (shapes/in_chunks.h) chooses and applies them, and evaluation_in_chunks()
+/// (evaluation_chunks.h) for an evaluation.
 /// CKB-1: borders name parameters and regions, not operators, so that they fit the stage in every
 ///        shape.
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,12 @@ struct ChunkBorders {
                                        std::int64_t most_bytes,
                                        bool together = false,
                                        std::vector<Filter::Tag> divided = {});
+
+/// Returns the borders that begin a chunk where the stage first reads a parameter of each of these
+/// sets, as far as chunks can share what crosses there. `sets`: names. None for a stage of several
+/// chunks, whose borders are given.
+[[nodiscard]] ChunkBorders borders_between(const StageProgram& stage,
+                                           const std::vector<std::set<std::string>>& sets);
 
 /// Cuts the stage. A recomputed chunk with a region in it becomes several, which are recomputed one
 /// by one. A region remains whole, and is recomputed if a part of it was.

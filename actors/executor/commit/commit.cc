@@ -56,10 +56,15 @@ Deadline Commit::deadline() const {
   return clock_.now() + patience(setup_.options);
 }
 
+/// A list of forwards has no other collectives.
+bool Commit::gathers(const Instruction& collective) const {
+  return order_.program != kTraining || gathers_weights(*setup_.train.tables, collective);
+}
+
 void Commit::start(const Instruction& collective) {
   const auto waiting = times_.pass(&RankTimes::waiting);
   GroupSum& sum = *sums_[static_cast<std::size_t>(collective.group)];
-  if (gathers_weights(*setup_.train.tables, collective)) {
+  if (gathers(collective)) {
     if (!skips_) {
       sum.start_gather(collective_, tags_, {.round = collective.round});
     }
@@ -71,7 +76,7 @@ void Commit::start(const Instruction& collective) {
 void Commit::finish(const Instruction& collective) {
   const auto waiting = times_.pass(&RankTimes::waiting);
   GroupSum& sum = *sums_[static_cast<std::size_t>(collective.group)];
-  if (gathers_weights(*setup_.train.tables, collective)) {
+  if (gathers(collective)) {
     if (!skips_) {
       sum.finish_gather(deadline());
     }
@@ -84,40 +89,13 @@ void Commit::release(const Instruction& of) {
   sums_[static_cast<std::size_t>(of.group)]->release_weights();
 }
 
-bool Commit::lends_weights(std::size_t group) const {
-  const PlanGroup& of = setup_.train.tables->groups[group];
-  return sums_[group] != nullptr && (of.lends_weights() || of.kind == PlanGroup::Kind::Divided);
-}
-
-void Commit::gather_lent_weights() {
-  const auto waiting = times_.pass(&RankTimes::waiting);
-  for (std::size_t g = 0; g < sums_.size(); ++g) {
-    if (lends_weights(g)) {
-      sums_[g]->start_gather(collective_, tags_, {});
-    }
-  }
-  for (std::size_t g = 0; g < sums_.size(); ++g) {
-    if (lends_weights(g)) {
-      sums_[g]->finish_gather(deadline());
-    }
-  }
-}
-
-void Commit::release_lent_weights() {
-  for (std::size_t g = 0; g < sums_.size(); ++g) {
-    if (lends_weights(g)) {
-      sums_[g]->release_weights();
-    }
-  }
-}
-
 void Commit::drop_sums() {
   for (const auto& sum : sums_) {
     if (sum != nullptr) {
       sum->drop();
+      sum->release_weights();
     }
   }
-  release_lent_weights();
 }
 
 void Commit::cast_vote(const std::vector<MicrobatchLoss>& losses) {

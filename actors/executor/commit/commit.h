@@ -1,5 +1,6 @@
 /// Commit is the end of a training step on one rank. Gradients are summed over copies and over
-/// ties, all ranks vote, and weights are updated.
+/// ties, all ranks vote, and weights are updated. For tasks of any step it gathers the weights of
+/// which ranks have parts.
 ///
 /// The executor makes it and uses it on its plan thread.
 /// CT-1: no weight changes before the vote is over.
@@ -38,15 +39,12 @@ class Commit {
   void begin_step(const StepOrder& order, const Sequence& tags);
 
   /// Begins and ends a sum of a group of the plan, or the gather of its weights. Requires: the
-  /// Start or Finish of a group of this rank.
+  /// Start or Finish of a group of this rank, in the list of the step's program.
   void start(const Instruction& collective);
   void finish(const Instruction& collective);
   /// Gives back the weights that a group has gathered. Requires: the Release of one of this rank.
   void release(const Instruction& of);
-  /// Gathers all weights that groups lend or divide, for an evaluation, and gives them back.
-  void gather_lent_weights();
-  void release_lent_weights();
-  /// Gives up the sums and gathers that a failed step has begun.
+  /// Gives up the sums and gathers that a failed step has begun, and gives back what it gathered.
   void drop_sums();
   /// Checks the losses of a batch without a vote, before the next batches are added. Errors:
   /// NonFinite.
@@ -71,7 +69,7 @@ class Commit {
 
  private:
   [[nodiscard]] Deadline deadline() const;
-  [[nodiscard]] bool lends_weights(std::size_t group) const;
+  [[nodiscard]] bool gathers(const Instruction& collective) const;
   /// Returns the number by which sums of gradients are divided to get their mean.
   [[nodiscard]] double divisor() const;
   /// Returns the numbers of the update, without those that were skipped.

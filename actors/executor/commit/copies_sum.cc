@@ -159,7 +159,7 @@ void CopiesSum::start_norms(Collective& collective, const Sequence& step) {
 
 void CopiesSum::start_gather(Collective& collective, const Sequence& step, const SumTurn& turn) {
   Sequence sequence = step;
-  sequence.number = number_of(Exchange::Weights) + first_number(turn.round);
+  sequence.number = number_of(Exchange::Weights);
   SharedParts::start_gather(collective, sequence, turn);
 }
 

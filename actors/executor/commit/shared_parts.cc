@@ -1,6 +1,8 @@
 #include "stagecraft/actors/executor/commit/shared_parts.h"
 
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include <ATen/core/grad_mode.h>
 
@@ -24,11 +26,11 @@ void SharedParts::finish_norms(Deadline deadline) {
 
 /// Others read these weights until they have finished, and no rank votes in the next step before:
 /// no update writes to them meanwhile.
-void SharedParts::start_gather(Collective& collective,
-                               const Sequence& step,
-                               const SumTurn& /*turn*/) {
+void SharedParts::start_gather(Collective& collective, const Sequence& step, const SumTurn& turn) {
+  const std::vector<at::Tensor> own = buckets().own_weights(bucket_);
   Sequence sequence = step;
-  for (const at::Tensor& weights : buckets().own_weights(bucket_)) {
+  sequence.number += turn.round * static_cast<std::int32_t>(own.size());
+  for (const at::Tensor& weights : own) {
     weights_.push_back(collective.all_gather(members_, sequence, weights));
     ++sequence.number;
   }

@@ -1,7 +1,6 @@
 /// SharedParts is one rank's part in a group whose ranks have parts of a bucket: shards, or parts
 /// of divided weights (P-13). It adds up norms before the vote, and gathers weights after the
-/// update, for tasks, or for evaluations. It sums no gradients: those of a part that no other rank
-/// has are complete.
+/// update or for tasks. It sums no gradients: those of a part that no other rank has are complete.
 ///
 /// CopiesSum is one that sums gradients too.
 #pragma once

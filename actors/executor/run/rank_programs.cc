@@ -7,6 +7,7 @@
 
 #include "stagecraft/actors/executor/setup/verify_setup.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/compiler/program/evaluation_chunks.h"
 #include "stagecraft/compiler/shapes/other_shape.h"
 #include "stagecraft/compiler/stage/division.h"
 
@@ -86,6 +87,35 @@ void RankPrograms::add_evaluation(RankShape given) {
   programs_.emplace(number, std::move(added));
 }
 
+/// Refuses stages of an evaluation with weights that its list does not gather for their chunks
+/// (P-12): their memory would not be there.
+void RankPrograms::require_gathered(const PlanTables& evaluation,
+                                    const StagePrograms& stages) const {
+  const PlanTables& training = *setup_.train.tables;
+  for (const PlanGroup& group : training.groups) {
+    if (!group.splits_weights()) {
+      continue;
+    }
+    const auto bucket = static_cast<std::size_t>(group.bucket);
+    const ChunkRange gathered =
+        evaluation.groups.empty() ? ChunkRange{0, 0} : evaluation.buckets[bucket].chunks;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const StageId stage = setup_.train.list->stages[s];
+      if (std::ranges::find(group.stages, stage) == group.stages.end()) {
+        continue;
+      }
+      const ChunkRange users =
+          users_of(*stages[s], *setup_.stages[s], training.buckets[bucket].chunks);
+      if (users.count > 0 && !(gathered.has(users.first) && gathered.has(users.end() - 1))) {
+        refuse(
+            fmt::format("stage {} uses weights that the ranks split, in chunks for which its list "
+                        "does not gather them",
+                        stage.value));
+      }
+    }
+  }
+}
+
 void RankPrograms::add_shape(LoadedProgram& to, RankShape given, Misfit reason) const {
   const std::vector<StageRuntime>& like = given.number == 0 ? trained_ : to.stages();
   for (std::size_t s = 0; s < like.size(); ++s) {
@@ -100,7 +130,7 @@ void RankPrograms::add_shape(LoadedProgram& to, RankShape given, Misfit reason) 
           refuse(fmt::format("chunk {} of stage {} {}", cut.chunks.first, stage.id.value, why));
         }
       }
-      if (cut.lends_weights() &&
+      if (cut.lends_weights() && given.program == kTraining &&
           !read_beyond(*given.stages[s], cut.chunks.first, cut.chunks.end()).empty()) {
         refuse(
             fmt::format("stage {} uses weights in other chunks, and copies share them "
@@ -108,6 +138,10 @@ void RankPrograms::add_shape(LoadedProgram& to, RankShape given, Misfit reason) 
                         stage.id.value));
       }
     }
+  }
+  if (given.program != kTraining) {
+    require_gathered(given.number == 0 ? *given.share.tables : *to.plan->bound.share->tables,
+                     given.stages);
   }
   LoadedShape& shape = to.shapes[given.number];
   shape.stages.clear();  // first: they view the old shape's programs

@@ -53,6 +53,7 @@ class RankPrograms {
   [[nodiscard]] std::unique_ptr<LoadedPlan> load(const PlanShare& share,
                                                  const StagePrograms& programs) const;
   [[nodiscard]] std::vector<StageRuntime>& add_training();
+  void require_gathered(const PlanTables& evaluation, const StagePrograms& stages) const;
   void add_evaluation(RankShape given);
   void add_shape(LoadedProgram& to, RankShape given, Misfit reason) const;
   [[noreturn]] void refuse(const std::string& what) const;

@@ -21,7 +21,7 @@ bool is_of_update(const PlanTables& tables, const Instruction& i) {
     return i.op == Op::Vote || i.op == Op::Update;
   }
   const PlanGroup& group = tables.groups[static_cast<std::size_t>(i.group)];
-  return gathers_weights(tables, i) ? !group.lends_weights() : !group.has_rounds();
+  return gathers_weights(tables, i) ? !gathers_for_tasks(tables, group) : !group.has_rounds();
 }
 
 }  // namespace

@@ -64,8 +64,10 @@ class SetupCheck {
   std::vector<std::string> run(const PlanShare& evaluation) {
     if (evaluation.list == nullptr || evaluation.tables == nullptr) {
       fault("its share of the plan for evaluation is empty");
-    } else if (evaluation.tables->training || !evaluation.tables->groups.empty()) {
+    } else if (evaluation.tables->training) {
       fault("its share of the plan for evaluation trains");
+    } else if (!has_groups_of_training(*evaluation.tables)) {
+      fault("its share of the plan for evaluation has other groups or buckets than training");
     } else {
       check_tables(*evaluation.tables);
       check_share(evaluation, "evaluation");
@@ -82,6 +84,17 @@ class SetupCheck {
   }
 
   [[nodiscard]] const PlanTables& tables() const { return *setup_.train.tables; }
+
+  /// Returns whether an evaluation has no groups, or means by their numbers those that train.
+  [[nodiscard]] bool has_groups_of_training(const PlanTables& evaluation) const {
+    return evaluation.groups.empty()
+               ? evaluation.buckets.empty()
+               : evaluation.groups == tables().groups && std::ranges::equal(evaluation.buckets,
+                                                                            tables().buckets,
+                                                                            {},
+                                                                            &PlanBucket::stages,
+                                                                            &PlanBucket::stages);
+  }
   [[nodiscard]] const std::vector<StageId>& held() const { return setup_.train.list->stages; }
 
   void check_ranks() {

@@ -78,11 +78,12 @@ StageRuntime::StageRuntime(const StageProgram& stage,
   for (const Chunk& chunk : stage.chunks) {
     chunks.push_back(bound(chunk));
   }
+  find_last_reads();
 }
 
 StageRuntime::StageRuntime(const StageProgram& shape, const StageRuntime& of)
     : program(&shape), device(of.device), buckets(of.buckets) {
-  // Evaluations are in one chunk, which uses the weights of all ranks.
+  // Evaluations use the weights of all ranks.
   const bool divided = std::ranges::any_of(shape.chunks, &Chunk::divided);
   const Tensors& parameters = divided ? of.state.parameters : of.buckets.whole_parameters();
   for (const StageParameter& parameter : shape.parameters) {
@@ -94,6 +95,7 @@ StageRuntime::StageRuntime(const StageProgram& shape, const StageRuntime& of)
   for (const Chunk& chunk : shape.chunks) {
     chunks.push_back(bound(chunk));
   }
+  find_last_reads();
 }
 
 StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
@@ -101,6 +103,7 @@ StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
       .interpreter = ChunkInterpreter(*program, chunk, device),
       .inputs = {},
       .outputs = {},
+      .last_reads = {},
       .parameters = {},
       .recompute = chunk.recompute,
       .divided = chunk.divided && buckets.divides_chunk(static_cast<std::int32_t>(chunks.size())),
@@ -163,6 +166,22 @@ StageRuntime::BoundChunk StageRuntime::bound(const Chunk& chunk) const {
     }
   }
   return result;
+}
+
+void StageRuntime::find_last_reads() {
+  std::set<std::pair<std::size_t, std::size_t>> read_later;
+  for (std::size_t c = chunks.size(); c-- > 0;) {
+    for (const BoundChunk::Source& input : chunks[c].inputs) {
+      if (input.chunk && read_later.emplace(*input.chunk, input.position).second) {
+        chunks[c].last_reads.push_back(input);
+      }
+    }
+    for (std::size_t o = 0; o < chunks[c].outputs.size(); ++o) {
+      if (!read_later.contains({c, o})) {
+        chunks[c].last_reads.push_back({c, o});
+      }
+    }
+  }
 }
 
 void StageRuntime::load(const std::vector<NamedTensor>& given) {
@@ -265,6 +284,10 @@ StageForward StageRuntime::forward(const ChunkRange& range,
     }
     if (keeps_graphs) {
       kept.chunks.push_back(std::move(saved));
+      continue;
+    }
+    for (const auto& [from, position] : chunk.last_reads) {
+      kept.outputs[*from][position].reset();
     }
   }
   if (range.end() == whole().end()) {

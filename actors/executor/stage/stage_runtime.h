@@ -49,7 +49,9 @@ class StageRuntime {
     ChunkInterpreter interpreter;
     std::vector<Source> inputs;
     std::vector<std::optional<std::size_t>> outputs;  ///< the stage's output, if it is one
-    std::vector<std::size_t> parameters;              ///< that it reads, by number
+    /// Outputs of this and earlier chunks that no later one reads: an evaluation drops them.
+    std::vector<Source> last_reads;
+    std::vector<std::size_t> parameters;  ///< that it reads, by number
     bool recompute = false;
     bool divided = false;                               ///< its bucket has a part of its parameters
     std::vector<std::size_t> written_buffers;           ///< those of the stage that it changes
@@ -131,6 +133,7 @@ class StageRuntime {
 
  private:
   [[nodiscard]] BoundChunk bound(const Chunk& chunk) const;
+  void find_last_reads();
   [[nodiscard]] std::vector<at::Tensor> weight_half(const ChunkRange& range,
                                                     SavedStage& saved,
                                                     std::optional<double> accumulated) const;

@@ -191,7 +191,9 @@ MemoryBill::MemoryBill(const TrainOptions& options,
   add_on_ranks(Time::Step, "memory cached by the pools of the ranks", kCachedByPools * activations);
   add_on_ranks(Time::Step, "gradients of one microbatch", on_ranks(false, held));
   if (experts > 0 && options.run.eval_every) {
-    add_on_ranks(Time::Step, "experts that an evaluation gathers", replicas * experts);
+    add_on_ranks(Time::Step,
+                 "experts of two regions a rank that an evaluation gathers",
+                 std::min(replicas * experts, 2 * ranks * work.region));
   }
   if (shared.gradients()) {
     add_on_ranks(
@@ -199,9 +201,6 @@ MemoryBill::MemoryBill(const TrainOptions& options,
         fmt::format("whole gradients{} of two buckets a rank",
                     shared.weights() ? " and weights" : ""),
         ranks * (shared.weights() ? 4 : 2) * std::min(shared.bucket, replicas * held / ranks));
-    if (shared.weights() && options.run.eval_every) {
-      add_on_ranks(Time::Step, "weights that an evaluation gathers", replicas * held);
-    }
   } else if (shared.states()) {
     add_on_ranks(Time::Step, "parts of sums that ranks update with", held);
   }

@@ -18,6 +18,7 @@ class MoeWork : public TextWork {
                                example_bytes(),
                                shape);
     bytes.experts = examples::expert_bytes(sizes);
+    bytes.region = bytes.experts / static_cast<double>(sizes.layers);
     return bytes;
   }
 

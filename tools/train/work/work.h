@@ -46,6 +46,7 @@ struct WorkBytes {
   double buffers = 0.0;     ///< on the stages where they count
   double on_stages = 0.0;   ///< parameters, ties on each of their stages; 0: not known before
   double experts = 0.0;     ///< the part of parameters in regions EP
+  double region = 0.0;      ///< the part of experts in the largest of these regions
   /// One of the optimizer's states, of all parameters that it changes; none: not known before.
   std::optional<double> optimized;
   double masters = 0.0;  ///< of parameters in half types; 0: none, or not known before
