@@ -14,6 +14,7 @@
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/tests/integration/divided_experts.h"
 #include "stagecraft/tests/integration/failing_rank.h"
+#include "stagecraft/tests/integration/heard_ranks.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/error_of.h"
@@ -159,18 +160,42 @@ TEST_CASE("a step that is skipped leaves parts of experts as they are",
   CHECK(made > 0);
 }
 
-TEST_CASE("evaluations use the experts of all ranks, between steps", "[integration][experts]") {
-  const Program program = make_program(kExperts);
-  TrainedCopies divided(in_copies_of(program, {}));
-  TrainedCopies whole(in_copies_of(program, {.divided = ""}));
+TEST_CASE("evaluations use the experts of all ranks, region by region, between steps",
+          "[integration][experts]") {
+  const auto [stages, devices, copies, parts, level_3] = GENERATE(table<int, int, int, int, bool>(
+      {{2, 2, 2, 2, false}, {1, 1, 4, 2, false}, {2, 2, 2, 2, true}}));
+  CAPTURE(stages, copies, level_3);
+  const Program program = make_program(of_stages(stages));
+  Way way{.builder = "gpipe", .devices = devices, .copies = copies, .parts = parts};
+  if (level_3) {
+    way.sums = {.bucket_bytes = 4000, .shard_parameters = true};
+  }
+  const auto heard = std::make_shared<HeardRanks>();
+  TrainedCopies divided(in_copies_of(program, way),
+                        AdamW{.lr = 1e-2},
+                        {.clip = 0.1, .seed = 9, .before_instruction = hook_of(heard)});
+  way.divided = "";
+  way.sums = {};
+  TrainedCopies whole(in_copies_of(program, way));
   const Data batch = data(7);
   for (std::int64_t steps = 1; steps < 3; ++steps) {
     divided.train(steps);
     whole.train(steps);
+    heard->begin();
+    const double loss = divided.trainer.evaluate(batch.inputs, batch.labels);
     CHECK_THAT(
-        divided.trainer.evaluate(batch.inputs, batch.labels),
+        loss,
         Catch::Matchers::WithinAbs(whole.trainer.evaluate(batch.inputs, batch.labels), kBound));
+    CHECK(heard->most_gathered(Rank(0)) == 2);
+    const std::vector<Instruction> list = heard->list(Rank(0));
+    CHECK(std::ranges::none_of(list, is_exchange));
   }
+  // Microbatches of other sizes, which no step has.
+  const at::Tensor tokens = at::arange(13).remainder(16);
+  CHECK(at::allclose(divided.trainer.predict({tokens}).at(0),
+                     whole.trainer.predict({tokens}).at(0),
+                     kBound,
+                     kBound));
   divided.train(4);
   whole.train(4);
   check_close(divided, whole);

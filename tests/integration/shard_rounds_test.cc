@@ -8,6 +8,7 @@
 #include <memory>
 
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
@@ -15,6 +16,7 @@
 #include "stagecraft/compiler/graph/autocast_guard.h"
 #include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/tests/integration/failing_rank.h"
+#include "stagecraft/tests/integration/heard_ranks.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/integration/trained_copies.h"
 #include "stagecraft/tests/support/catch.h"
@@ -336,10 +338,13 @@ TEST_CASE("recomputed and half-precision stages use gathered weights", "[integra
   check_equal(run, *reference, train(*reference, 3));
 }
 
-TEST_CASE("evaluations run between steps, and change nothing", "[integration][shards]") {
+TEST_CASE("evaluations run between steps, with the bits of whole weights, and change nothing",
+          "[integration][shards]") {
   const Program program = make_program(kModel);
-  const auto [builder, copies] = GENERATE(table<std::string, int>({{"1f1b", 2}, {"chimera", 1}}));
+  const auto [builder, copies] = GENERATE(
+      table<std::string, int>({{"1f1b", 2}, {"zb-h1", 2}, {"chimera", 1}, {"dualpipe", 1}}));
   const Copies how{.sharing = in_rounds(), .builder = builder, .copies = copies};
+  CAPTURE(builder, how.sharing);
   Run run(in_copies_of(program, how));
   Run alone(in_copies_of(program, how));
   run.train(2);
@@ -351,6 +356,11 @@ TEST_CASE("evaluations run between steps, and change nothing", "[integration][sh
   whole.trainer.load(folder.path() + "/a");
   CHECK(run.trainer.evaluate(batch.inputs, batch.labels) ==
         whole.trainer.evaluate(batch.inputs, batch.labels));
+  // Also of microbatches of other sizes.
+  for (const at::Tensor& tokens : {at::arange(12), at::arange(13), at::arange(5)}) {
+    const at::Tensor input = tokens.remainder(16);
+    CHECK(at::equal(run.trainer.predict({input}).at(0), whole.trainer.predict({input}).at(0)));
+  }
   // Also between the batches of an update.
   for (Run* one : {&run, &alone}) {
     one->trainer.accumulate(batch.inputs, batch.labels);
@@ -362,6 +372,42 @@ TEST_CASE("evaluations run between steps, and change nothing", "[integration][sh
   run.train(4);
   alone.train(4);
   CHECK(same_bits(run.trainer.state_dict(), alone.trainer.state_dict()));
+}
+
+TEST_CASE("an evaluation holds the weights of two buckets at a time, as a step does",
+          "[integration][shards][memory]") {
+  constexpr std::int64_t kLayerBytes = (256 + 1) * 256 * 4;
+  ModelOptions model = kModel;
+  model.stages = 1;
+  model.width = 256;
+  const auto heard = std::make_shared<HeardRanks>();
+  Run run(
+      in_copies_of(
+          make_program(model),
+          {.sharing = Sharing::Weights, .builder = "gpipe", .devices = 1, .bucket_bytes = 300000}),
+      AdamW{.lr = 1e-2},
+      {.seed = 9, .before_instruction = hook_of(heard)});
+  REQUIRE(run.trainer.plan().tables.buckets.size() == 4);  // a layer in each
+  run.train(2);
+  heard->begin();
+  run.train(3);
+  const Rank rank(GENERATE(0, 1));
+  const std::size_t gathered_in_step = heard->most_gathered(rank);
+  const std::int64_t bytes_in_step = heard->most_bytes(rank);
+  heard->begin();
+  const Data batch = data(7);
+  SECTION("evaluate") {
+    (void)run.trainer.evaluate(batch.inputs, batch.labels);
+  }
+  SECTION("predict") {
+    (void)run.trainer.predict(batch.inputs);
+  }
+  CHECK(gathered_in_step == 2);
+  CHECK(heard->most_gathered(rank) == 2);
+  CAPTURE(bytes_in_step, heard->most_bytes(rank));
+  CHECK(heard->most_bytes(rank) > kLayerBytes);
+  CHECK(heard->most_bytes(rank) < 3 * kLayerBytes);
+  CHECK(heard->most_bytes(rank) <= bytes_in_step);
 }
 
 // ---- checkpoints --------------------------------------------------------------------------------
@@ -434,6 +480,39 @@ TEST_CASE("a rank that fails in the midst of the rounds ends the step, and the n
   failing->fail_at({Rank(2), second->id});
   CHECK(error_of(step_of(run.trainer, 1)).context().rank == Rank(2));
   CHECK(same_bits(run.trainer.state_dict(), before));
+  run.train(3);
+  const auto reference = one_process(execution);
+  check_equal(run, *reference, train(*reference, 3));
+}
+
+TEST_CASE("a rank that fails in the midst of an evaluation's gathers ends it, and changes nothing",
+          "[integration][shards][failure]") {
+  const Execution execution = in_copies_of(make_program(kModel), {.sharing = Sharing::Weights});
+  const auto failing = std::make_shared<FailingRank>();
+  const auto heard = std::make_shared<HeardRanks>();
+  Run run(
+      execution,
+      AdamW{.lr = 1e-2},
+      {.clip = 0.1, .seed = 9, .before_instruction = [heard, failing](Rank rank, const auto& i) {
+         (*heard)(rank, i);
+         (*failing)(rank, i);
+       }});
+  run.train(1);
+  const StateDict weights = run.trainer.state_dict();
+  const Data batch = data(7);
+  const auto evaluate = [&] { return run.trainer.evaluate(batch.inputs, batch.labels); };
+  heard->begin();
+  const double loss = evaluate();
+  const std::vector<Instruction> list = heard->list(Rank(2));
+  const Op op = GENERATE(Op::Start, Op::Finish, Op::Release);
+  const auto second = std::ranges::find_if(list, [&](const Instruction& i) {
+    return i.op == op && (i.round == 1 || op == Op::Release);
+  });
+  REQUIRE(second != list.end());
+  failing->fail_at({Rank(2), second->id});
+  CHECK(thrown_error([&] { (void)evaluate(); }).context().rank == Rank(2));
+  CHECK(evaluate() == loss);
+  CHECK(same_bits(run.trainer.state_dict(), weights));
   run.train(3);
   const auto reference = one_process(execution);
   check_equal(run, *reference, train(*reference, 3));

@@ -2,6 +2,9 @@
 /// training has the bits of one process that does neither.
 #include "stagecraft/compiler/stage/chunks.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
@@ -101,6 +104,55 @@ TEST_CASE("CB-1: a pipeline of chunks has the bits of one process without", "[ex
       CHECK(testing::held_at_end(outcome) == 0);
     }
     CHECK((differing(pipeline.state(), reference.state()) == std::vector<std::string>{}));
+  }
+}
+
+TEST_CASE("CB-1: a forward in parts has the same bits, and without graphs keeps what is read later",
+          "[executor][chunks]") {
+  const Program whole = tangled(batch(1), batch(2));
+  const Program in_parts = cut(whole, 2);
+  const auto loaded = [&](const Program& program, std::size_t stage) {
+    StageRuntime made(program.compiled().partition.stages[stage], Sgd{});
+    made.load(initial_state(whole.compiled().graph));
+    return made;
+  };
+  const RandomKey key{.seed = 5};
+  at::Tensor x = torch::randn({3, 6});
+  for (std::size_t s = 0; s < 2; ++s) {
+    const StageRuntime one = loaded(whole, s);
+    const StageRuntime parts = loaded(in_parts, s);
+    // The second stage reads the label, too.
+    const std::vector<at::Tensor> inputs(one.program->inputs.size(), x);
+    SavedStage nothing, kept;
+    const StageForward expected = one.forward(one.whole(), inputs, false, key, nothing);
+    std::size_t compared = 0;
+    for (std::int32_t c = 0; c < parts.whole().end(); ++c) {
+      const StageForward made = parts.forward({c, 1}, inputs, false, key, kept);
+      for (std::size_t o = 0; o < made.outputs.size(); ++o) {
+        if (made.outputs[o].defined()) {
+          CHECK(at::equal(made.outputs[o], expected.outputs[o]));
+          ++compared;
+        }
+      }
+      if (made.loss.defined()) {
+        CHECK(at::equal(made.loss, expected.loss));
+        ++compared;
+      }
+      for (std::size_t from = 0; from < kept.outputs.size(); ++from) {
+        for (std::size_t o = 0; o < kept.outputs[from].size(); ++o) {
+          const bool read_later =
+              std::any_of(parts.chunks.begin() + c + 1, parts.chunks.end(), [&](const auto& chunk) {
+                return std::ranges::any_of(chunk.inputs, [&](const auto& input) {
+                  return input.chunk == from && input.position == o;
+                });
+              });
+          CHECK(kept.outputs[from][o].defined() == read_later);
+        }
+      }
+    }
+    CHECK(compared == 1);
+    CHECK(kept.outputs.empty());
+    x = s == 0 ? expected.outputs[0] : x;
   }
 }
 

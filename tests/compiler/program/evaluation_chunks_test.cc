@@ -50,7 +50,7 @@ struct ThreeLayers : torch::nn::Module {
 };
 
 /// A module that two copies train, which hold parts of its weights, and its evaluation.
-struct Split {
+struct SplitEvaluation {
   torch::Tensor x;
   Schedule schedule;
   Layout layout = Layout::of(schedule);
@@ -60,11 +60,11 @@ struct Split {
   Program evaluation;
 
   template <class Module>
-  Split(Module& module,
-        std::int64_t width,
-        const ReplicateOptions& options,
-        const std::vector<DividedRegion>& divided = {},
-        int microbatches = 2)
+  SplitEvaluation(Module& module,
+                  std::int64_t width,
+                  const ReplicateOptions& options,
+                  const std::vector<DividedRegion>& divided = {},
+                  int microbatches = 2)
       : x(torch::randn({4 * microbatches, width})),
         schedule(in_copies(gpipe(1, microbatches), 2)),
         strategy(strategy_of(schedule, layout, options, divided)),
@@ -79,8 +79,8 @@ struct Split {
         evaluation(
             evaluation_in_chunks(trained.evaluations()->prediction({x}), trained, plan.tables)) {}
 
-  explicit Split(ThreeLayers& module, std::optional<std::int64_t> bucket_bytes = kLayer)
-      : Split(module, 6, {.bucket_bytes = bucket_bytes, .shard_parameters = true}) {}
+  explicit SplitEvaluation(ThreeLayers& module, std::optional<std::int64_t> bucket_bytes = kLayer)
+      : SplitEvaluation(module, 6, {.bucket_bytes = bucket_bytes, .shard_parameters = true}) {}
 
   [[nodiscard]] const StageProgram& stage() const {
     return evaluation.compiled().partition.stages[0];
@@ -111,11 +111,11 @@ std::ptrdiff_t gathers_of(const Plan& plan, int group) {
   return times(Op::Start);
 }
 
-/// Returns the most groups whose weights rank 0 has gathered at a time.
+/// Returns the most groups whose weights rank 0 gathers or has at a time.
 std::size_t most_gathered(const Plan& plan) {
   std::size_t now = 0, most = 0;
   for (const Instruction& i : plan.list_of(Rank(0)).instructions) {
-    now += i.op == Op::Finish ? 1 : 0;
+    now += i.op == Op::Start && gathers_weights(plan.tables, i) ? 1 : 0;
     now -= i.op == Op::Release ? 1 : 0;
     most = std::max(most, now);
   }
@@ -126,7 +126,7 @@ std::size_t most_gathered(const Plan& plan) {
 TEST_CASE("an evaluation gathers the weights of one bucket after the other (P-12)",
           "[compiler][evaluation][shards]") {
   ThreeLayers module([](ThreeLayers& m, const torch::Tensor& x) { return m.trains(x); });
-  const Split split(module);
+  const SplitEvaluation split(module);
   CHECK(split.stage().chunks.size() == 3);
   CHECK((split.users() == std::vector<ChunkRange>{{0, 1}, {1, 1}, {2, 1}}));
   const Plan plan = split.forwards();
@@ -147,7 +147,7 @@ TEST_CASE("an evaluation gathers the weights of one bucket after the other (P-12
 TEST_CASE("forwards that follow each other with one bucket are one round of an evaluation",
           "[compiler][evaluation][shards]") {
   ThreeLayers module([](ThreeLayers& m, const torch::Tensor& x) { return m.trains(x); });
-  const Split split(module, std::nullopt);
+  const SplitEvaluation split(module, std::nullopt);
   CHECK(split.stage().chunks.size() == 1);
   CHECK(gathers_of(split.forwards(), 0) == 1);
 }
@@ -155,7 +155,7 @@ TEST_CASE("forwards that follow each other with one bucket are one round of an e
 TEST_CASE("an evaluation may use the weights of buckets in another order, or not at all",
           "[compiler][evaluation][shards]") {
   ThreeLayers swapping([](ThreeLayers& m, const torch::Tensor& x) { return m.a(m.c(x)); });
-  const Split split(swapping);
+  const SplitEvaluation split(swapping);
   CHECK((split.users() == std::vector<ChunkRange>{{1, 1}, {0, 0}, {0, 1}}));
   const Plan plan = split.forwards();
   CHECK(gathers_of(plan, 0) == 2);
@@ -169,7 +169,7 @@ TEST_CASE("chunks of an evaluation may share a bucket, and use several",
   ThreeLayers again([](ThreeLayers& m, const torch::Tensor& x) {
     return m.c(torch::tanh(m.a(torch::tanh(m.b(torch::tanh(m.a(x)))))));
   });
-  const Split split(again);
+  const SplitEvaluation split(again);
   CHECK((split.users() == std::vector<ChunkRange>{{0, 2}, {1, 1}, {2, 1}}));
   const Plan plan = split.forwards();
   CHECK(gathers_of(plan, 0) == 2);
@@ -184,7 +184,7 @@ TEST_CASE("chunks of an evaluation may share a bucket, and use several",
     flat.add_(1);
     return m.c(y + h);
   });
-  const Split joined(writing);
+  const SplitEvaluation joined(writing);
   CHECK(joined.stage().chunks.size() == 2);
   CHECK((joined.users() == std::vector<ChunkRange>{{0, 1}, {0, 1}, {1, 1}}));
   CHECK(gathers_of(joined.forwards(), 1) == 2);
@@ -193,7 +193,7 @@ TEST_CASE("chunks of an evaluation may share a bucket, and use several",
 TEST_CASE("an evaluation gathers divided experts for their chunk, without exchanges",
           "[compiler][evaluation][experts]") {
   testing::ExpertChain module(1);
-  const Split split(
+  const SplitEvaluation split(
       module, testing::ExpertChain::kWidth, {}, {{.stage = StageId(0), .tag = "EP", .parts = 0}});
   const auto divided =
       std::ranges::find(split.plan.tables.groups, PlanGroup::Kind::Divided, &PlanGroup::kind);
@@ -209,7 +209,7 @@ TEST_CASE("an evaluation gathers divided experts for their chunk, without exchan
 TEST_CASE("an evaluation whose copies hold whole weights has no groups, and its stages one chunk",
           "[compiler][evaluation]") {
   ThreeLayers module([](ThreeLayers& m, const torch::Tensor& x) { return m.trains(x); });
-  const Split split(module, 6, {.bucket_bytes = kLayer, .shard_gradients = true});
+  const SplitEvaluation split(module, 6, {.bucket_bytes = kLayer, .shard_gradients = true});
   CHECK(split.trained.compiled().partition.stages[0].chunks.size() == 3);
   CHECK(split.stage().chunks.size() == 1);
   CHECK(split.forwards().tables.groups.empty());
@@ -219,7 +219,7 @@ TEST_CASE("an evaluation whose copies hold whole weights has no groups, and its 
 TEST_CASE("the rules of gathers hold for evaluations (P-7, P-9, P-12)",
           "[compiler][evaluation][shards]") {
   ThreeLayers module([](ThreeLayers& m, const torch::Tensor& x) { return m.trains(x); });
-  const Split split(module);
+  const SplitEvaluation split(module);
   const Plan sound = split.forwards();
   const auto faults_of = [&](auto&& spoil) {
     Plan plan = sound;

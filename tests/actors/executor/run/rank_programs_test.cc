@@ -1,9 +1,18 @@
 /// Tests what a rank knows: the program that trains, evaluations, and further shapes that must fit.
 #include "stagecraft/actors/executor/run/rank_programs.h"
 
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <torch/torch.h>
 
+#include "stagecraft/actors/executor/setup/verify_setup.h"
+#include "stagecraft/compiler/program/evaluation_chunks.h"
+#include "stagecraft/compiler/shapes/evaluations.h"
 #include "stagecraft/compiler/shapes/parts.h"
+#include "stagecraft/scheduler/strategy/strategy_of.h"
 #include "stagecraft/tests/actors/executor/run/one_rank.h"
 #include "stagecraft/tests/actors/executor/setup/own_parts.h"
 #include "stagecraft/tests/support/catch.h"
@@ -114,6 +123,78 @@ TEST_CASE("stages that do not fit the rank are refused, and change nothing",
   CHECK_THAT(f.refused(given), ContainsSubstring("belongs to rank 3"));
   CHECK_FALSE(f.rank.programs.knows(kTraining, 1));
   CHECK_FALSE(f.rank.programs.knows(kForwardsOnly, 0));
+}
+
+/// A rank with a half of its weights (shard_params), and an evaluation that gathers the others'.
+struct HalfRank {
+  testing::Chain module{2};
+  torch::Tensor x = torch::randn({4, 8});
+  Program program = compile(
+      module, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 2});
+  Schedule schedule = in_copies(Schedule::parse("@form list\n0F0 1F0 1B0 0B0\n"), 2);
+  Layout layout = Layout::of(schedule);
+  Strategy strategy = strategy_of(schedule, layout, {.shard_parameters = true});
+  std::shared_ptr<const Plan> plan =
+      std::make_shared<const Plan>(lower(program, strategy, layout, /*training=*/true).plan);
+  RankSetup setup = rank_setup({.plan_id = {},
+                                .program = program.shared(),
+                                .train = plan,
+                                .optimizer = Sgd{},
+                                .options = {}},
+                               Rank(0));
+  InprocNetwork network{2};
+  RankPrograms programs{
+      setup, kProgramDevice, network.endpoint(Rank(0)), std::make_shared<WaitBoard>()};
+
+  /// `gathers`: as the plan's groups say.
+  [[nodiscard]] RankShape evaluation(bool gathers = true) {
+    const Program forwards =
+        evaluation_in_chunks(program.evaluations()->prediction({x}), program, plan->tables);
+    const auto lowered = std::make_shared<const Plan>(
+        lower(forwards, strategy, layout, /*training=*/false, gathers ? plan.get() : nullptr).plan);
+    return rank_shape({.program = kForwardsOnly,
+                       .number = 0,
+                       .random = 0,
+                       .stages = {forwards.shared(), &forwards.compiled().partition.stages},
+                       .plan = lowered},
+                      setup.train);
+  }
+};
+
+TEST_CASE("an evaluation that uses weights which its list does not gather is refused (VS-1)",
+          "[executor][programs][shards]") {
+  HalfRank f;
+  REQUIRE(verify(f.setup).empty());
+  const auto refused = [&](RankShape given) {
+    const std::string why = refusal([&] { f.programs.add(std::move(given)); }, Errc::PlanInvalid);
+    CHECK_FALSE(f.programs.knows(kForwardsOnly, 0));
+    return why;
+  };
+  CHECK_THAT(refused(f.evaluation(/*gathers=*/false)),
+             ContainsSubstring("stage 0 uses weights that the ranks split, in chunks for which its "
+                               "list does not gather them"));
+  RankShape given = f.evaluation();
+  testing::own_tables(given.share).buckets[1].chunks.count = 0;
+  CHECK_THAT(refused(given), ContainsSubstring("stage 1 uses weights"));
+  given = f.evaluation();
+  testing::own_tables(given.share).groups.pop_back();
+  CHECK_THAT(refused(given), ContainsSubstring("other groups or buckets than training"));
+  given = f.evaluation();
+  testing::own_tables(given.share).groups.clear();
+  CHECK_THAT(refused(given), ContainsSubstring("other groups or buckets than training"));
+  given = f.evaluation();
+  testing::own_tables(given.share).buckets.pop_back();
+  (void)refused(given);
+  f.programs.add(f.evaluation());
+  CHECK(f.programs.knows(kForwardsOnly, 0));
+  // Another shape runs by the same list.
+  given = f.evaluation();
+  given.number = 1;
+  std::vector<Chunk>& chunks = testing::own_program(given.stages).chunks;
+  chunks.insert(chunks.begin(), Chunk());
+  CHECK_THAT(refusal([&] { f.programs.add(std::move(given)); }, Errc::PlanInvalid),
+             ContainsSubstring("stage 0 uses weights"));
+  CHECK_FALSE(f.programs.knows(kForwardsOnly, 1));
 }
 
 TEST_CASE("a rank with a list that breaks its rules knows nothing", "[executor][programs]") {

@@ -88,6 +88,20 @@ TEST_CASE("the lowest level of sharing that fits is named", "[tools][memory][str
   CHECK_THAT(run.refused(least), ContainsSubstring("--zero 3 would fit"));
 }
 
+TEST_CASE("an evaluation holds two regions of divided experts, and of shared weights as a step",
+          "[tools][memory][strategies]") {
+  const auto with_evaluations = [](PlannedRun run) {
+    run.options.run.eval_every = 1;
+    return run.bill().to_run();
+  };
+  const PlannedRun shared = planned({"--ranks", "4", "--dp", "4", "--zero", "3"});
+  CHECK(with_evaluations(shared) == shared.bill().to_run());
+  const PlannedRun divided = planned({"--model", "moe", "--ranks", "4", "--ep", "4"});
+  REQUIRE(divided.work.region == divided.work.experts / 4);  // one in each layer
+  CHECK(with_evaluations(divided) - divided.bill().to_run() ==
+        Catch::Approx(4 * 2 * divided.work.region));
+}
+
 TEST_CASE("a level whose check adds in rounds must have room for them",
           "[tools][memory][strategies]") {
   PlannedRun run = planned({"--ranks", "4", "--dp", "4", "--verify"});
