@@ -269,10 +269,10 @@ TEST_CASE("P-13: ranks that divide weights take the microbatches in their order"
     return is_exchange(i) && i.task.microbatch == Microbatch(1);
   });
   REQUIRE(second != list.end());
-  CHECK(exchanged_microbatches(sound.tables, Rank(1), *second) ==
-        std::vector{Microbatch(1), Microbatch(3)});
-  CHECK(exchanged_microbatches(sound.tables, Rank(2), *second) ==
-        std::vector{Microbatch(5), Microbatch(7)});
+  CHECK((exchanged_microbatches(sound.tables, Rank(1), *second) ==
+         std::vector{Microbatch(1), Microbatch(3)}));
+  CHECK((exchanged_microbatches(sound.tables, Rank(2), *second) ==
+         std::vector{Microbatch(5), Microbatch(7)}));
   Plan plan = sound;
   std::swap(plan.ranks[1].first_microbatch, plan.ranks[2].first_microbatch);
   CHECK(mentions(verify(plan), "its ranks do not take the microbatches in their order"));
