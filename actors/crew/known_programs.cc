@@ -61,7 +61,7 @@ const KnownPrograms::Sent& KnownPrograms::sent(Crew& crew,
     if (shape != nullptr && !found.shapes.contains(shape->number)) {
       auto stages = std::make_shared<std::vector<StageProgram>>(shape->stages);
       for (std::size_t s = 0; s < found.borders.size(); ++s) {
-        cut_at((*stages)[s], found.borders[s]);
+        cut_as_first((*stages)[s], found.borders[s]);
       }
       give(*stages, program.compiled().graph, unused);
       crew.add_shape(std::make_shared<const JobShape>(JobShape{.program = found.number,

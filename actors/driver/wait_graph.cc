@@ -222,7 +222,7 @@ std::string WaitGraph::wait_text(Rank rank) const {
                          to_string(plan_->tables, groups[group]));
     }
     if (group < groups.size() && gathers_weights(plan_->tables, *in)) {
-      const bool lent = groups[group].lends_weights();
+      const bool lent = gathers_for_tasks(plan_->tables, groups[group]);
       return fmt::format("waits for the weights of group {} ({}) that {} {}{}",
                          group,
                          to_string(plan_->tables, groups[group]),

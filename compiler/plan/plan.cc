@@ -304,7 +304,7 @@ std::string to_string(const PlanTables& tables, const PlanGroup& group) {
   }
   const ChunkRange& chunks = tables.buckets[static_cast<std::size_t>(group.bucket)].chunks;
   if (chunks.count == 0) {
-    return fmt::format("unused weights of {}", stages_text(group.stages));
+    return fmt::format("weights of {}, not gathered", stages_text(group.stages));
   }
   const auto part = [&](const PlanBucket& bucket) {
     return bucket.stages == group.stages && bucket.chunks != chunks;

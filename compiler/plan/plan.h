@@ -24,12 +24,11 @@
 ///      is over before another reads it.
 /// P-7: a training list has one vote, after all its tasks and sums; after it only updates follow,
 ///      and gathers of what they have updated. A list of forwards has none of these, but gathers of
-///      weights for its tasks. A group sums
-///      once in a step on every member (but see P-11), on streams of one name: a Start after the
-///      tasks whose gradients it sums, and a Finish on the same stream, before the vote. A group
-///      with shards gathers once on every member in the same way, after the updates of its bucket
-///      (but see P-12). The ranks of a set of a tie have the same shard of its stages' gradients,
-///      or all of them.
+///      weights for its tasks. A group sums once in a step on every member (but see P-11), on
+///      streams of one name: a Start after the tasks whose gradients it sums, and a Finish on the
+///      same stream, before the vote. A group with shards gathers once on every member in the same
+///      way, after the updates of its bucket (but see P-12). The ranks of a set of a tie have the
+///      same shard of its stages' gradients, or all of them.
 /// P-8: a backward with nothing to do (StageGraph::is_surplus) is a Run that reads and writes
 ///      nothing, so that the tasks of a rank are those of its row.
 /// P-9: an instruction has the slots that its kind needs, and names nothing that its rank does not

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "stagecraft/compiler/program/chunk_borders.h"
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 
 namespace stagecraft {
@@ -49,6 +51,23 @@ Program evaluation_in_chunks(const Program& evaluation,
     cut_at(stage, made->chunk_borders.back());
   }
   return Program(std::move(made));
+}
+
+void cut_as_first(StageProgram& stage, const ChunkBorders& borders) {
+  try {
+    cut_at(stage, borders);
+  } catch (const Error& error) {
+    if (error.code() != Errc::CompilePartition) {
+      throw;
+    }
+    throw Error(
+        error.code(),
+        fmt::format("in an evaluation of these sizes stage \"{}\" uses its weights in another "
+                    "order than in its first batch, and ranks have parts of them: evaluate "
+                    "such batches with a trainer of whole weights",
+                    stage.name))
+        .because(error);
+  }
 }
 
 ChunkRange users_of(const StageProgram& evaluation,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "stagecraft/compiler/plan/plan.h"
+#include "stagecraft/compiler/program/chunk_borders.h"
 #include "stagecraft/compiler/program/program.h"
 #include "stagecraft/compiler/stage/stage_program.h"
 
@@ -17,6 +18,11 @@ namespace stagecraft {
 [[nodiscard]] Program evaluation_in_chunks(const Program& evaluation,
                                            const Program& trained,
                                            const PlanTables& tables);
+
+/// Cuts a stage of another shape of an evaluation where its first one is cut. `borders`: those that
+/// evaluation_in_chunks chose for the stage.
+/// Errors: CompilePartition for one that uses its weights in another order.
+void cut_as_first(StageProgram& stage, const ChunkBorders& borders);
 
 /// Returns the chunks of an evaluation's stage from the first to the last that reads a parameter of
 /// a bucket; none if there is no reader. `bucket`: its chunks of `trained`, the stage that trains.

@@ -56,7 +56,7 @@ Deadline Commit::deadline() const {
   return clock_.now() + patience(setup_.options);
 }
 
-/// A list of forwards has no other collectives.
+/// Returns whether it is of a gather of weights: a list of forwards has no other collectives.
 bool Commit::gathers(const Instruction& collective) const {
   return order_.program != kTraining || gathers_weights(*setup_.train.tables, collective);
 }

@@ -138,6 +138,29 @@ TEST_CASE("what a rank does is told in the words of schedules", "[actors][driver
   CHECK(told(5) == "the update of stage 0");
 }
 
+TEST_CASE("a gather of weights waits for ranks that keep them for tasks, or update them",
+          "[actors][driver]") {
+  Plan plan =
+      plan_of_lists({{{.op = Op::Start, .collective = CollectiveKind::AllGather, .group = 0}}, {}});
+  plan.tables.buckets = {{.stages = {StageId(0)}, .chunks = {0, 1}}};
+  const auto told = [&](const PlanGroup::Kind kind, const Sharing sharing, bool training) {
+    plan.tables.training = training;
+    plan.tables.groups = {{.kind = kind,
+                           .bucket = 0,
+                           .stages = {StageId(0)},
+                           .parameters = {},
+                           .sets = {{Rank(0), Rank(1)}},
+                           .sharing = sharing}};
+    const std::vector<UnfinishedRank> ranks{reported(0, 0, {Rank(1)})};
+    return WaitGraph(ranks, plan).text({Rank(0), Rank(1)});
+  };
+  const std::string waits = "rank 0 waits for the weights of group 0 (stage 0) that rank 1 ";
+  CHECK(told(PlanGroup::Kind::Copies, Sharing::States, true) == waits + "updates");
+  CHECK(told(PlanGroup::Kind::Copies, Sharing::Weights, true) == waits + "keeps");
+  CHECK(told(PlanGroup::Kind::Copies, Sharing::Weights, false) == waits + "keeps");
+  CHECK(told(PlanGroup::Kind::Divided, Sharing::Nothing, false) == waits + "keeps");
+}
+
 TEST_CASE("a report about an instruction that the plan does not have tells nothing",
           "[actors][driver][bad-input]") {
   const Plan plan = wait_plan();

@@ -16,6 +16,7 @@
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/shapes/evaluations.h"
 #include "stagecraft/compiler/shapes/in_chunks.h"
+#include "stagecraft/compiler/shapes/parts.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
 #include "stagecraft/tests/compiler/plan/expert_plans.h"
@@ -161,7 +162,7 @@ TEST_CASE("an evaluation may use the weights of buckets in another order, or not
   CHECK(gathers_of(plan, 0) == 2);
   CHECK(gathers_of(plan, 1) == 0);
   CHECK(gathers_of(plan, 2) == 2);
-  CHECK(to_string(plan.tables, plan.tables.groups[1]) == "unused weights of stage 0");
+  CHECK(to_string(plan.tables, plan.tables.groups[1]) == "weights of stage 0, not gathered");
 }
 
 TEST_CASE("chunks of an evaluation may share a bucket, and use several",
@@ -238,6 +239,27 @@ TEST_CASE("the rules of gathers hold for evaluations (P-7, P-9, P-12)",
                  "its group does other things"));
   CHECK(mentions(faults_of([&](auto& list) { of(list, Op::Release)->op = Op::Vote; }),
                  "it trains, in a plan of forwards"));
+}
+
+TEST_CASE("another shape of an evaluation is cut as the first, or refused",
+          "[compiler][evaluation][shards][bad-input]") {
+  ThreeLayers module([](ThreeLayers& m, const torch::Tensor& x) {
+    return x.size(0) == 3 ? m.c(m.a(m.b(x))) : m.trains(x);
+  });
+  const SplitEvaluation split(module);
+  REQUIRE(split.stage().chunks.size() == 3);
+  const ChunkBorders& borders = split.evaluation.compiled().chunk_borders.at(0);
+  const auto stage_for = [&](std::int64_t rows) {
+    const Program first = split.trained.evaluations()->prediction({split.x});
+    return parts_of(first, {torch::randn({4 * rows, 6})}, {}).shapes.at(0)->stages.at(0);
+  };
+  StageProgram alike = stage_for(5);
+  cut_as_first(alike, borders);
+  CHECK(alike.chunks.size() == 3);
+  StageProgram turned = stage_for(3);
+  CHECK_THAT(refusal([&] { cut_as_first(turned, borders); }, Errc::CompilePartition),
+             ContainsSubstring("in an evaluation of these sizes stage \"" + turned.name +
+                               "\" uses its weights in another order than in its first batch"));
 }
 
 TEST_CASE("borders between sets of parameters are where each is first read", "[compiler][chunks]") {
