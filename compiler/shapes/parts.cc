@@ -80,7 +80,7 @@ std::int64_t compiled_parts(const CompiledProgram& compiled,
     for (std::size_t i = 0; i < batch->size(); ++i) {
       if (!(*slices)[i].replicated) {
         const std::int64_t rows = (*batch)[i].tensor.size(0), of_part = (*slices)[i].sizes[0];
-        found.insert(rows % of_part == 0 ? rows / of_part : 0);
+        found.insert(of_part > 0 && rows % of_part == 0 ? rows / of_part : 0);
       }
     }
   }
@@ -92,11 +92,13 @@ SampleDivision division_of(const Batch& inputs,
                            const Batch& labels,
                            std::int64_t microbatches,
                            bool evaluates) {
-  const std::int64_t samples = samples_of(inputs, labels);
+  std::int64_t samples = samples_of(inputs, labels);
   bool equal = true;
   for (const Batch* batch : {&inputs, &labels}) {
     for (const auto& [tensor, whole, name] : *batch) {
-      equal = equal && (whole || (tensor.size(0) % microbatches == 0 && tensor.size(0) > 0));
+      const bool has_rows = whole || tensor.size(0) > 0;
+      equal = equal && has_rows && (whole || tensor.size(0) % microbatches == 0);
+      samples = has_rows ? samples : 0;
     }
   }
   if (equal) {

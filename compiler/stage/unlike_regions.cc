@@ -122,7 +122,8 @@ class RegionPair {
       case ValueKind::Constant:
         return same(constant(a_, a), constant(b_, b));
       default:
-        return met_.try_emplace(a, b).first->second == b;
+        return met_.try_emplace(a, b).first->second == b &&
+               met_back_.try_emplace(b, a).first->second == a;
     }
   }
 
@@ -134,7 +135,7 @@ class RegionPair {
   const StageProgram& b_;
   const Chunk& of_a_;
   const Chunk& of_b_;
-  std::map<ValueId, ValueId> met_;
+  std::map<ValueId, ValueId> met_, met_back_;  // from a to b, and from b to a
 };
 
 }  // namespace

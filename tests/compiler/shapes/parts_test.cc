@@ -51,6 +51,9 @@ TEST_CASE("PT-1: a batch is divided into as many parts as there are microbatches
   CHECK_THAT(refusal([&] { (void)parts_of(program, {rows_of_four(0)}, {rows_of_four(0)}); },
                      Errc::CompileShape),
              ContainsSubstring("has 0 samples"));
+  CHECK_THAT(refusal([&] { (void)parts_of(program, {rows_of_four(16)}, {rows_of_four(0)}); },
+                     Errc::CompileShape),
+             ContainsSubstring("has 0 samples"));
   for (const torch::Tensor& unlike : {rows_of_four(8).to(torch::kDouble), rows_of_four(8)[0][0]}) {
     CHECK_THAT(
         refusal([&] { (void)parts_of(program, {unlike}, {rows_of_four(16)}); }, Errc::CompileShape),

@@ -64,6 +64,11 @@ TEST_CASE("a region that computes something else for another number of samples i
                return in.size(1) == 3 ? made - bent : bent - made;
              }),
              ContainsSubstring("calls aten::sub.Tensor with other numbers or values"));
+  CHECK_THAT(difference_of([](ExpertChain& m, std::size_t s, const Tensor& in) {
+               const Tensor made = torch::bmm(in, m.weights[s]), bent = torch::tanh(made);
+               return in.size(1) == 3 ? made * bent : made * made;
+             }),
+             ContainsSubstring("calls aten::mul.Tensor with other numbers or values"));
 }
 
 }  // namespace
