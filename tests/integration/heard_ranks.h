@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,8 +19,8 @@
 
 namespace stagecraft::tests {
 
-/// Shared by the test and the ranks' threads; the mutex guards all but the meters, which belong to
-/// these threads while a step runs.
+/// Shared by the test and the ranks' threads; the mutex guards all but the meters. Those are
+/// atomic, because all threads that work for a rank count in its meter.
 class HeardRanks {
  public:
   /// Serves as TrainerOptions::before_instruction.
@@ -32,7 +33,7 @@ class HeardRanks {
     }
     if (heard.list.empty()) {
       heard.start = heard.meter->live;
-      heard.meter->peak = heard.meter->live;
+      heard.meter->peak = heard.start;
     }
     heard.list.push_back(instruction);
   }
@@ -67,11 +68,13 @@ class HeardRanks {
 
  private:
   struct Meter : c10::MemoryReportingInfoBase {
-    std::int64_t live = 0, peak = 0;
+    std::atomic<std::int64_t> live = 0, peak = 0;
     void reportMemoryUsage(
         void*, std::int64_t size, std::size_t, std::size_t, c10::Device) override {
-      live += size;
-      peak = std::max(peak, live);
+      const std::int64_t now = live += size;
+      std::int64_t most = peak;
+      while (now > most && !peak.compare_exchange_weak(most, now)) {
+      }
     }
     [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
   };

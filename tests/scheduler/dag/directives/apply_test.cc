@@ -244,6 +244,10 @@ TEST_CASE("what cannot be sharded is told with its directive", "[scheduler][dag]
                         "split {} dim=MB n=2\nplace {PP:0} on [1,0]\n"
                         "replicate {PP:0} on [1,0]\nshard {EP:*} on [1,0]\n"),
              ContainsSubstring("in ascending order, also in place and replicate"));
+  CHECK_THAT(refusal_by(with_experts(),
+                        "split {} dim=MB n=2\nplace {PP:0} on [1,0]\n"
+                        "replicate {PP:0} on [1,0]\nshard {EP:*} on [0,1]\n"),
+             ContainsSubstring("is placed on other ranks") && ContainsSubstring("directive 4"));
   CHECK_THAT(told(with_experts(), copies + "shard {EP:*} on [0,2]\n"),
              ContainsSubstring("is placed on other ranks"));
   CHECK_THAT(told(with_experts(), copies + "shard {EP:*,MB:0} on [0,1]\n"),
