@@ -174,7 +174,8 @@ MemoryBill::MemoryBill(const TrainOptions& options,
                   : experts > 0        ? ", experts divided"
                                        : ""),
       work.on_ranks.value_or(on_ranks(shared.weights(), held) + on_ranks(shared.gradients(), held) +
-                             states * on_ranks(shared.states(), optimized)));
+                             states * on_ranks(shared.states(), optimized) +
+                             on_ranks(shared.states(), work.masters)));
   if (options.run.verify) {
     const OneProcessBytes& one = work.one_process;
     add(Time::Run,

@@ -88,6 +88,23 @@ TEST_CASE("the lowest level of sharing that fits is named", "[tools][memory][str
   CHECK_THAT(run.refused(least), ContainsSubstring("--zero 3 would fit"));
 }
 
+TEST_CASE("masters are counted at every level, shared from level 1 on",
+          "[tools][memory][strategies][masters]") {
+  PlannedRun run = planned({"--ranks", "2", "--dp", "2"});
+  run.options.pipeline.bucket_bytes = 20 << 10;
+  const auto grown = [&](int level) {
+    run.work.masters = 0.0;
+    const double without = run.bytes_at_level(level);
+    run.work.masters = 1 << 20;
+    return run.bytes_at_level(level) - without;
+  };
+  CHECK(grown(0) == Catch::Approx(2 << 20));
+  for (int level = 1; level <= 3; ++level) {
+    CAPTURE(level);
+    CHECK(grown(level) == Catch::Approx(1 << 20));
+  }
+}
+
 TEST_CASE("an evaluation holds two regions of divided experts, and of shared weights as a step",
           "[tools][memory][strategies]") {
   const auto with_evaluations = [](PlannedRun run) {
