@@ -69,12 +69,19 @@ void check_names(const std::string& folder, const std::vector<std::string>& name
   }
 }
 
+/// Returns whether rounding to float16 makes a finite number infinite.
+bool exceeds_float16(const at::Tensor& numbers) {
+  return numbers.to(at::kHalf).isinf().ne(numbers.isinf()).any().item<bool>();
+}
+
 /// Returns the difference, or an empty string.
 std::string difference(const at::Tensor& expected, const at::Tensor& found) {
   const bool widened = is_half_type(expected.scalar_type()) && found.scalar_type() == at::kFloat;
   if (expected.sizes() == found.sizes() &&
       (expected.scalar_type() == found.scalar_type() || widened)) {
-    return "";
+    return widened && expected.scalar_type() == at::kHalf && exceeds_float16(found)
+               ? "expected numbers that float16 can hold (up to 65504), found larger ones"
+               : "";
   }
   const auto facts = [](const at::Tensor& t) {
     return fmt::format("{} [{}]", type_text(t.scalar_type()), fmt::join(t.sizes(), ", "));

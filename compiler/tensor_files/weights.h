@@ -36,9 +36,10 @@ void check_weights_place(const std::string& path, const std::vector<std::string>
 /// Copies `found` into the tensors of `parameters` and `buffers`, which have ties under each of
 /// their names. All parameters must be there, under one of their names; buffers may be missing. For
 /// a tensor of a half type float32 is rounded: so folders store bfloat16 (npy.h), and averages of
-/// masters are float32. Keeps WE-1. `path`: for the message.
-/// Errors: UsageFile with everything that is missing, unknown, of another shape or type, or
-///         different under two names of one tensor.
+/// masters are float32. What float16 would make infinite (beyond 65504) is refused. Keeps WE-1.
+/// `path`: for the message.
+/// Errors: UsageFile with everything that is missing, unknown, of another shape or type, too large,
+///         or different under two names of one tensor.
 void load_weights(const std::string& path,
                   const std::vector<NamedTensor>& found,
                   const std::vector<NamedTensor>& parameters,

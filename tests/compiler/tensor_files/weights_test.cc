@@ -2,6 +2,7 @@
 #include "stagecraft/compiler/tensor_files/weights.h"
 
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,28 @@ TEST_CASE("weights are taken over whole or not at all", "[compiler][tensor_files
     CHECK_THAT(message, ContainsSubstring(part));
   }
   CHECK(untouched.eq(0).all().item().toBool());
+}
+
+TEST_CASE("float32 beyond the range of float16 is refused, and infinity is taken",
+          "[compiler][tensor_files][weights][bad-input]") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const at::Tensor half = at::zeros({2}, at::kHalf);
+  const auto load = [&](float number) {
+    load_weights("f", {{"w", at::full({2}, number, at::kFloat)}}, {{"w", half}}, {});
+  };
+  for (const float large : {7e4F, -7e4F}) {
+    CHECK_THAT(refusal([&] { load(large); }, Errc::UsageFile),
+               ContainsSubstring("w: expected numbers that float16 can hold (up to 65504), found "
+                                 "larger ones"));
+    CHECK(half.eq(0).all().item().toBool());  // WE-1
+  }
+  for (const float held : {65504.0F, -65504.0F, kInfinity, -kInfinity}) {
+    load(held);
+    CHECK(same_tensor(half, at::full({2}, held, at::kHalf)));
+  }
+  const at::Tensor wide = at::zeros({2}, at::kBFloat16);
+  load_weights("f", {{"w", at::full({2}, 7e4F, at::kFloat)}}, {{"w", wide}}, {});
+  CHECK(same_tensor(wide, at::full({2}, 7e4F, at::kBFloat16)));
 }
 
 TEST_CASE("a folder for weights has no weights of another model",
