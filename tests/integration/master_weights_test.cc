@@ -137,12 +137,14 @@ TEST_CASE("with masters every optimizer equals one process, ties and groups incl
   }
 }
 
-TEST_CASE("with masters copies equal one process that sums like them, whatever they share",
+TEST_CASE("with masters copies equal one process that sums like them, whatever they share or tie",
           "[integration][masters][shards]") {
   const auto sharing =
       GENERATE(Sharing::Nothing, Sharing::States, Sharing::Gradients, Sharing::Weights);
-  CAPTURE(sharing);
-  const Program program = make_program(kWideHalfModel);
+  ModelOptions model = kWideHalfModel;
+  model.tied = GENERATE(false, true);
+  CAPTURE(sharing, model.tied);
+  const Program program = make_program(model);
   const AdamW adam{.lr = 1e-2};
   TrainedCopies run(in_two_copies(program, sharing), adam, kWithMasters);
   ReferenceOptions alike = kLikewise;

@@ -2,7 +2,11 @@
 /// that a half type alone loses.
 #include "stagecraft/actors/executor/optimizer/master_weights.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <variant>
+#include <vector>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/conformance/optimizer_conformance.h"
@@ -91,11 +95,16 @@ TEST_CASE("MWT-3: an update of a large parameter in parts has the bits of the wh
   for (const OptimizerCase& c : optimizer_cases()) {
     CAPTURE(c.name);
     torch::manual_seed(12);
-    auto in_float = parameters_like(
-        {torch::randn({kManyElements}).to(torch::kBFloat16).to(torch::kFloat)}, c.ours);
+    std::vector<torch::Tensor> weights;
+    for (const std::int64_t size : {std::int64_t{5}, kManyElements, std::int64_t{7}}) {
+      weights.push_back(torch::randn({size}).to(torch::kBFloat16).to(torch::kFloat));
+    }
+    auto in_float = parameters_like(weights, c.ours);
     auto halves = with_masters(in_float, torch::kBFloat16);
-    halves[0].gradient.copy_(torch::randn({kManyElements}));
-    in_float[0].gradient.copy_(halves[0].gradient);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      halves[i].gradient.copy_(torch::randn_like(weights[i]));
+      in_float[i].gradient.copy_(halves[i].gradient);
+    }
     std::int64_t most = 0;
     int calls = 0;
     const bool whole = c.theirs == nullptr;
@@ -109,10 +118,14 @@ TEST_CASE("MWT-3: an update of a large parameter in parts has the bits of the wh
       apply(c.ours, 1e-2, {1}, parts);
     });
     apply(c.ours, 1e-2, {1}, in_float);
-    CHECK(torch::equal(halves[0].master, in_float[0].parameter));
-    CHECK(torch::equal(halves[0].parameter, in_float[0].parameter.to(torch::kBFloat16)));
-    CHECK(calls == (whole ? 1 : 3));
-    CHECK((most == kManyElements) == whole);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      CAPTURE(i);
+      CHECK(torch::equal(halves[i].master, in_float[i].parameter));
+      CHECK(torch::equal(halves[i].parameter, in_float[i].parameter.to(torch::kBFloat16)));
+    }
+    // The small one before is updated with the first part, the one behind with the last or alone.
+    CHECK(calls == (whole ? 2 : 3));
+    CHECK(most == 5 + (whole ? kManyElements : std::int64_t{1} << 20U));
   }
 }
 
