@@ -47,7 +47,8 @@ class Clock {
   }
 };
 
-/// ClockOfThread makes a clock the current one of its thread while it exists.
+/// ClockOfThread makes a clock the current one of its thread while it exists. Objects that are made
+/// meanwhile may keep the clock, so it must outlive them.
 class ClockOfThread {
  public:
   explicit ClockOfThread(std::shared_ptr<const Clock> clock);

@@ -17,14 +17,14 @@ bool ManualClock::wait_until(std::condition_variable& changed,
     if (now() >= when) {
       return false;
     }
-    wait(changed, lock, when);
+    wait_once(changed, lock, when);
   }
   return true;
 }
 
-void ManualClock::wait(std::condition_variable& changed,
-                       std::unique_lock<std::mutex>& lock,
-                       Time when) const {
+void ManualClock::wait_once(std::condition_variable& changed,
+                            std::unique_lock<std::mutex>& lock,
+                            Time when) const {
   std::list<Wait>::iterator wait;
   {
     const std::scoped_lock own(mutex_);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -78,11 +79,15 @@ int ActorHost::end(const std::vector<caf::actor>& actors, Clock::Time::duration 
     std::size_t count = 0;
   };
   const auto living = std::make_shared<Living>();  // actors that are left behind end later
-  living->count = actors.size();
+  living->count = static_cast<std::size_t>(
+      std::ranges::count_if(actors, [](const caf::actor& actor) { return actor != nullptr; }));
   const auto clock = Clock::current();
   const Deadline deadline = clock->now() + patience;
   const auto wait_for_all = [&] {
     for (const caf::actor& actor : actors) {
+      if (actor == nullptr) {
+        continue;  // it was to be made anew, and that failed
+      }
       actor->attach_functor([living] {
         const std::scoped_lock lock(living->mutex);
         --living->count;

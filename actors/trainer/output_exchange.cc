@@ -56,7 +56,7 @@ std::int64_t OutputExchange::begin(int microbatches, std::chrono::milliseconds p
   const std::scoped_lock lock(mutex_);
   caller_ = std::this_thread::get_id();
   running_ = true;
-  deadline_ = Clock::current()->now() + patience;
+  deadline_ = clock_->now() + patience;
   arrived_ = 0;
   outputs_.assign(static_cast<std::size_t>(microbatches), {});
   gradients_.clear();
@@ -85,7 +85,7 @@ bool OutputExchange::put(Place place, Tensors outputs) {
 
 std::vector<OutputExchange::Tensors> OutputExchange::outputs() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !running_ || arrived_ == outputs_.size(); });
+  clock_->wait(changed_, lock, [this] { return !running_ || arrived_ == outputs_.size(); });
   return running_ ? std::exchange(outputs_, {}) : std::vector<Tensors>();
 }
 
@@ -99,7 +99,7 @@ void OutputExchange::give(std::vector<Tensors> gradients) {
 
 OutputExchange::Tensors OutputExchange::gradients_of(Place place) {
   std::unique_lock lock(mutex_);
-  const bool told = Clock::current()->wait_until(changed_, lock, deadline_, [&] {
+  const bool told = clock_->wait_until(changed_, lock, deadline_, [&] {
     return !running_ || place.run != run_ || !gradients_.empty();
   });
   if (!told) {

@@ -66,6 +66,7 @@ class OutputExchange {
   std::thread::id caller_;
   std::int64_t run_ = 0;
   bool running_ = false;
+  const std::shared_ptr<const Clock> clock_ = Clock::current();
   Clock::Time deadline_;
   std::size_t arrived_ = 0;
   std::vector<Tensors> outputs_, gradients_;  ///< by microbatch

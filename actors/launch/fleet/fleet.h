@@ -31,7 +31,8 @@ class Fleet {
  public:
   /// Opens the data port. Errors: those of the credentials; UsageFile if no worker program is
   /// found; ClusterMember if no port can be opened.
-  explicit Fleet(const SpawnOptions& options, std::shared_ptr<const Clock> clock = Clock::current());
+  explicit Fleet(const SpawnOptions& options,
+                 std::shared_ptr<const Clock> clock = Clock::current());
   ~Fleet();
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
