@@ -11,6 +11,8 @@
 
 namespace stagecraft::simulation {
 
+using namespace std::chrono_literals;
+
 class SimulatedBinding final : public Binding {
  public:
   SimulatedBinding(std::shared_ptr<Processes> processes, int ranks)
@@ -111,30 +113,27 @@ WorkerPlace Processes::place(Rank rank) const {
 void Processes::replace(Rank rank) {
   Place& place = place_of(rank);
   if (!network_.has_ended(place.process)) {
-    end(rank, "process was replaced");
+    end(rank, "was replaced");
   }
-  const std::int64_t incarnation = place.incarnation + 1;
-  const bool was_struck = place.was_struck;
-  place = Place{.process = ++last_process_, .incarnation = incarnation, .was_struck = was_struck};
+  place = Place{.process = ++last_process_, .incarnation = place.incarnation + 1};
   network_.world().tell("driver", fmt::format("replaces {}", name_of(rank)));
 }
 
-void Processes::kill(Rank rank, const std::string& cause) {
-  if (!network_.has_ended(place_of(rank).process)) {
-    place_of(rank).was_struck = true;
-    network_.world().tell(name_of(rank), cause);
-    end(rank, cause);
+bool Processes::kill(Rank rank) {
+  if (has_ended(rank)) {
+    return false;
   }
+  end(rank, fmt::format("process {} was killed", place_of(rank).process));
+  return true;
 }
 
-void Processes::stop(Rank rank, Clock::Time::duration span) {
+bool Processes::stop(Rank rank, Clock::Time::duration span) {
   Place& place = place_of(rank);
   const ProcessNumber process = place.process;
   World& world = network_.world();
-  if (network_.has_ended(process) || world.is_stopped(process)) {
-    return;
+  if (has_ended(rank) || world.is_stopped(process)) {
+    return false;
   }
-  place.was_struck = true;
   const bool for_good = span > kSilence;
   world.tell(name_of(rank),
              fmt::format("is stopped for {:.3f} s", std::chrono::duration<double>(span).count()));
@@ -145,33 +144,39 @@ void Processes::stop(Rank rank, Clock::Time::duration span) {
                return;
              }
              if (for_good) {
-               network_.world().tell(name_of(rank), "is given up: it is silent");
-               end(rank, "fell silent");
+               end(rank, fmt::format("process {} fell silent", process));
              } else {
                network_.world().tell(name_of(rank), "is continued");
                network_.resume(process);
              }
            });
+  return true;
 }
 
-void Processes::hold(Rank a, Rank b, Clock::Time::duration span) {
+bool Processes::hold(Rank a, Rank b, Clock::Time::duration span) {
   const auto process = [this](Rank rank) { return rank == kDriver ? 0 : place_of(rank).process; };
   World& world = network_.world();
-  world.tell(a == kDriver ? "driver" : name_of(a),
-             fmt::format("hears nothing of {} for {:.3f} s",
-                         name_of(b),
+  world.tell(name_of(b),
+             fmt::format("and {} hear what they send each other up to {:.3f} s later",
+                         a == kDriver ? "the driver" : name_of(a),
                          std::chrono::duration<double>(span).count()));
   network_.hold(process(a), process(b), world.clock().now() + span);
+  return true;
 }
 
 void Processes::end(Rank rank, const std::string& cause) {
   Place& place = place_of(rank);
   const ProcessNumber process = place.process;
+  place.cause = cause;
+  network_.world().tell(name_of(rank), cause);
   network_.end(process, [this, rank, process, cause, told = place.end] {
     if (place_of(rank).process == process) {
       place_of(rank).is_known_lost = true;
     }
-    (void)told->set_value(cause);
+    // Often later than the news itself, and sometimes too late (DR-8).
+    World& world = network_.world();
+    const auto later = world.random().one_in(2) ? 0ns : world.random().up_to(1500ms);
+    world.at(world.clock().now() + later, [told, cause] { (void)told->set_value(cause); });
   });
   const Error why(Errc::ClusterClosed, "the process has ended");
   for (const std::shared_ptr<RankEnd>& end : place.transports) {

@@ -18,17 +18,23 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
 
   // ---- faults ---------------------------------------------------------------------------------
 
-  /// Kills the process in the rank's place, unless it has ended.
-  void kill(Rank rank, const std::string& cause);
-  /// Stops it for so long. The driver gives up a process that is silent for longer than kSilence.
-  void stop(Rank rank, Clock::Time::duration span);
+  // Return whether they strike: not a process that has ended, or stands still.
+
+  /// Kills the process in the rank's place.
+  bool kill(Rank rank);
+  /// Stops it for so long. The driver gives up a process that is stopped for longer than kSilence.
+  bool stop(Rank rank, Clock::Time::duration span);
   /// Delays all that the two send each other for so long.
-  void hold(Rank a, Rank b, Clock::Time::duration span);
+  bool hold(Rank a, Rank b, Clock::Time::duration span);
 
   /// Returns whether the driver has been told that the rank's process has ended.
   [[nodiscard]] bool is_known_lost(Rank rank) const { return place_of(rank).is_known_lost; }
-  /// Returns whether the rank's process, now or before, was struck by kill() or stop().
-  [[nodiscard]] bool was_struck(Rank rank) const { return place_of(rank).was_struck; }
+  /// Returns whether the process in the rank's place has ended.
+  [[nodiscard]] bool has_ended(Rank rank) const {
+    return network_.has_ended(place_of(rank).process);
+  }
+  /// Returns why it has ended, as the driver is told.
+  [[nodiscard]] const std::string& cause(Rank rank) const { return place_of(rank).cause; }
   [[nodiscard]] int ranks() const { return static_cast<int>(places_.size()); }
 
   // ---- Launcher -------------------------------------------------------------------------------
@@ -51,7 +57,7 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
     ProcessNumber process = 0;
     std::int64_t incarnation = 0;
     bool is_known_lost = false;
-    bool was_struck = false;
+    std::string cause;
     std::shared_ptr<Promise<std::string>> end = std::make_shared<Promise<std::string>>();
     std::vector<caf::actor> actors;
     std::vector<std::shared_ptr<RankEnd>> transports;

@@ -28,7 +28,10 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
         break;
       default:
         fault.kind = Fault::Kind::Hold;
-        fault.other = random.one_in(3) ? kDriver : any_rank();
+        fault.other = any_rank();
+        if (fault.other == fault.rank || random.one_in(3)) {
+          fault.other = kDriver;
+        }
         fault.span = random.up_to(random.one_in(4) ? 5s : 200ms);
     }
     faults.push_back(fault);
@@ -37,18 +40,16 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
   return faults;
 }
 
-void strike(const Fault& fault, Processes& processes) {
+bool strike(const Fault& fault, Processes& processes) {
   switch (fault.kind) {
     case Fault::Kind::Kill:
-      processes.kill(fault.rank, "was killed");
-      break;
+      return processes.kill(fault.rank);
     case Fault::Kind::Stop:
-      processes.stop(fault.rank, fault.span);
-      break;
+      return processes.stop(fault.rank, fault.span);
     case Fault::Kind::Hold:
-      processes.hold(fault.other, fault.rank, fault.span);
       break;
   }
+  return processes.hold(fault.other, fault.rank, fault.span);
 }
 
 }  // namespace stagecraft::simulation

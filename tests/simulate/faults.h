@@ -31,6 +31,7 @@ struct Fault {
                                              int ranks,
                                              std::int64_t events);
 
-void strike(const Fault& fault, Processes& processes);
+/// Returns whether it strikes: not a process that has ended.
+bool strike(const Fault& fault, Processes& processes);
 
 }  // namespace stagecraft::simulation

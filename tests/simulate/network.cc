@@ -51,13 +51,12 @@ class Handle final : public caf::actor_proxy {
   const ProcessNumber there_, here_;
 };
 
-/// Ends the handle for all who watch it.
-void kill(const caf::strong_actor_ptr& handle) {
-  dynamic_cast<Handle&>(*caf::actor_cast<caf::abstract_actor*>(handle))
-      .kill_proxy(nullptr, caf::exit_reason::remote_link_unreachable);
-}
-
 }  // namespace
+
+/// Ends the handle for all actors that monitor it.
+void Network::kill_handle(const caf::strong_actor_ptr& handle, const caf::error& why) {
+  dynamic_cast<Handle&>(*caf::actor_cast<caf::abstract_actor*>(handle)).kill_proxy(nullptr, why);
+}
 
 World::Time Network::time_of_arrival(const Way& way) {
   // Mostly quick, sometimes slow, rarely very slow: the rare orders are what a simulation is for.
@@ -72,16 +71,19 @@ void Network::send(ProcessNumber from, ProcessNumber to, Plane plane, Arrive arr
   if (has_ended(from) || has_ended(to)) {
     return;
   }
-  world_.at(time_of_arrival({from, to, plane}),
-            [this, from, to, arrives = std::move(arrives)] { arrive(from, to, arrives); });
+  const Way way{from, to, plane};
+  world_.at(time_of_arrival(way),
+            [this, way, arrives = std::move(arrives)] { arrive(way, arrives); });
 }
 
-void Network::arrive(ProcessNumber from, ProcessNumber to, const Arrive& arrives) {
-  if (has_ended(to) || silenced_.contains(from)) {
+void Network::arrive(const Way& way, const Arrive& arrives) {
+  const ProcessNumber to = std::get<1>(way);
+  const auto cut = cuts_.find(way);
+  if (has_ended(to) || (cut != cuts_.end() && world_.clock().now() >= cut->second)) {
     return;
   }
   if (world_.is_stopped(to)) {
-    held_[to].emplace_back(from, arrives);
+    held_[to].push_back(arrives);
     return;
   }
   arrives();
@@ -89,8 +91,8 @@ void Network::arrive(ProcessNumber from, ProcessNumber to, const Arrive& arrives
 
 void Network::resume(ProcessNumber process) {
   world_.resume(process);
-  for (const auto& [from, arrives] : std::exchange(held_[process], {})) {
-    arrive(from, process, arrives);
+  for (const Arrive& arrives : std::exchange(held_[process], {})) {
+    arrives();
   }
 }
 
@@ -106,42 +108,43 @@ void Network::hold(ProcessNumber a, ProcessNumber b, World::Time until) {
 caf::strong_actor_ptr Network::handle(const caf::strong_actor_ptr& actor,
                                       ProcessNumber there,
                                       ProcessNumber here) {
+  caf::strong_actor_ptr& known = handles_[{there, actor->id(), here}];
+  if (known != nullptr) {
+    return known;
+  }
   caf::actor_system& system = world_.host().system();
   caf::actor_config config;
-  auto handle = caf::make_actor<Handle, caf::strong_actor_ptr>(
+  known = caf::make_actor<Handle, caf::strong_actor_ptr>(
       system.next_actor_id(), system.node(), &system, config, *this, actor, there, here);
-  if (here == 0) {
-    handles_[there].push_back(handle);
-    if (has_ended(there)) {
-      kill(handle);
-    }
-    caf::actor_cast<caf::abstract_actor*>(actor)->attach_functor(
-        [network = weak_from_this(), there, who = caf::actor_cast<caf::actor_addr>(handle)] {
-          const auto alive = network.lock();
-          if (alive == nullptr) {
-            return;
-          }
-          alive->send(there, 0, Plane::Control, [who] {
-            if (const auto left = caf::actor_cast<caf::strong_actor_ptr>(who)) {
-              kill(left);
-            }
+  const caf::strong_actor_ptr handle = known;
+  caf::actor_cast<caf::abstract_actor*>(actor)->attach_functor(
+      [network = weak_from_this(), there, here, handle](const caf::error& why) {
+        if (const auto alive = network.lock()) {
+          alive->send(there, here, Plane::Control, [alive = alive.get(), handle, why] {
+            alive->kill_handle(handle, why);
           });
-        });
-  }
+        }
+      });
   return handle;
 }
 
 void Network::end(ProcessNumber process, Arrive learned) {
+  Random& random = world_.random();
+  const World::Time now = world_.clock().now();
   const World::Time when = time_of_arrival({process, 0, Plane::Control});
   ended_.insert(process);
-  if (world_.random().one_in(2)) {
-    silenced_.insert(process);
+  for (const auto& [way, last] : last_) {
+    if (std::get<0>(way) == process && last > now && random.one_in(2)) {
+      cuts_[way] = now + random.up_to(last - now);
+    }
   }
   held_.erase(process);
   world_.resume(process);  // its actors end, though nobody hears of them
   world_.at(when, [this, process, learned = std::move(learned)] {
-    for (const caf::strong_actor_ptr& handle : std::exchange(handles_[process], {})) {
-      kill(handle);
+    for (const auto& [of, handle] : handles_) {
+      if (std::get<0>(of) == process && std::get<2>(of) == 0) {
+        kill_handle(handle, caf::exit_reason::remote_link_unreachable);
+      }
     }
     learned();
   });

@@ -3,8 +3,8 @@
 ///
 /// It keeps what TCP keeps, and so CAF and the data port: what one process sends another on one
 /// plane arrives in order, after some time, or not at all once either has ended.
-/// NW-1: everything that was sent before a process ended may still arrive, or be lost from some
-///       point on. The news of its end comes after all that arrives on the control plane.
+/// NW-1: what a process has sent before its end still arrives, or is lost from some instant on, on
+///       each way by itself. The news of its end comes after all that arrives on the control plane.
 #pragma once
 
 #include <deque>
@@ -57,16 +57,17 @@ class Network : public std::enable_shared_from_this<Network> {
  private:
   using Way = std::tuple<ProcessNumber, ProcessNumber, Plane>;
 
-  void arrive(ProcessNumber from, ProcessNumber to, const Arrive& arrive);
+  void arrive(const Way& way, const Arrive& arrive);
+  void kill_handle(const caf::strong_actor_ptr& handle, const caf::error& why);
   [[nodiscard]] World::Time time_of_arrival(const Way& way);
 
   World& world_;
   std::map<Way, World::Time> last_;  ///< when the last thing on this way arrives
+  std::map<Way, World::Time> cuts_;  ///< what arrives later on these ways is lost
   std::set<ProcessNumber> ended_;
-  std::set<ProcessNumber> silenced_;  ///< ended, and what was on its way from there is lost
-  std::map<ProcessNumber, std::deque<std::pair<ProcessNumber, Arrive>>>
-      held_;                                                             ///< for stopped ones
-  std::map<ProcessNumber, std::vector<caf::strong_actor_ptr>> handles_;  ///< of their actors
+  std::map<ProcessNumber, std::deque<Arrive>> held_;  ///< what has arrived at stopped processes
+  /// By where the actor lives, who it is, and for whom.
+  std::map<std::tuple<ProcessNumber, caf::actor_id, ProcessNumber>, caf::strong_actor_ptr> handles_;
 };
 
 }  // namespace stagecraft::simulation

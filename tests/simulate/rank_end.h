@@ -21,7 +21,8 @@ struct Ends {
   std::vector<std::weak_ptr<RankEnd>> of_ranks;
   std::weak_ptr<RankEnd> of_driver;
 
-  /// Returns null for a rank that has none now. Errors: TransportRefused for a rank that is no peer.
+  /// Returns null for a rank that has none now.
+  /// Errors: TransportRefused for a rank that is no peer.
   [[nodiscard]] std::shared_ptr<RankEnd> of(Rank rank) const;
 };
 

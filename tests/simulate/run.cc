@@ -1,11 +1,14 @@
 #include "stagecraft/tests/simulate/run.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
+#include <ATen/ops/equal.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -55,9 +58,8 @@ class Run {
   RunResult result(const std::vector<Fault>& faults) {
     for (const Fault& fault : faults) {
       world_.at_count(fault.after, [this, fault] {
-        if (!is_done_) {
+        if (!is_done_ && strike(fault, *processes_)) {
           ++struck_;
-          strike(fault, *processes_);
         }
       });
     }
@@ -92,6 +94,7 @@ class Run {
         needs_state_ = true;
         for (int r = 0; r < options_.ranks; ++r) {
           if (processes_->is_known_lost(Rank(r))) {
+            lost_.insert(r);
             cluster.replace(Rank(r));
           }
         }
@@ -108,8 +111,8 @@ class Run {
           known_.program,
           tests::make_schedule("1f1b", known_.program),
           tests::course_optimizer(),
-          TrainerOptions{.seed = tests::kCourseSeed, .mirror = true, .step_deadline = 20s});
-      needs_state_ = false;
+          TrainerOptions{.seed = tests::kCourseSeed, .mirror = true, .step_deadline = patience_});
+      needs_state_ = has_stepped_ = false;
       world_.tell("driver", "has a trainer");
     }
     if (needs_state_) {
@@ -124,21 +127,31 @@ class Run {
           throw;
         }
         world_.tell("driver", "has no whole state in its mirrors");
+        require(!has_stepped_ || lost_with_keeper(),
+                "no whole state is in the mirrors, though no rank was lost with its keeper");
         if (!kept_) {
           trainer.reset();
           return begin(cluster, trainer);
         }
         trainer->load(*kept_);
         world_.tell("driver", fmt::format("loaded step {}", trainer->steps()));
+        has_stepped_ = false;
       }
+      check_state(*trainer);
       needs_state_ = false;
     }
+  }
+
+  /// Says whether a rank and the keeper of its copies, the next one, were lost since the last step.
+  [[nodiscard]] bool lost_with_keeper() const {
+    return std::ranges::any_of(
+        lost_, [this](int rank) { return lost_.contains((rank + 1) % options_.ranks); });
   }
 
   /// Says whether recover() has found out that mirrors do not suffice.
   static bool has_no_state(const Error& error) {
     return error.code() == Errc::WorkerLost &&
-           std::string_view(error.what()).starts_with("there is no state");
+           std::string_view(error.what()).starts_with("there is no state of which all");
   }
 
   /// Makes steps to the end of the run, with a checkpoint now and then.
@@ -146,6 +159,7 @@ class Run {
     while (trainer.steps() < options_.steps) {
       if (!kept_ || world_.random().one_in(4)) {
         kept_ = trainer.checkpoint();
+        check_kept();
         world_.tell("driver", fmt::format("has a checkpoint of step {}", trainer.steps()));
       }
       step(trainer);
@@ -165,6 +179,8 @@ class Run {
                         result.step,
                         fmt::join(result.losses, " "),
                         fmt::join(known_.course.after(result.step).result.losses, " ")));
+    has_stepped_ = true;
+    lost_.clear();
     world_.tell(
         "driver",
         fmt::format(
@@ -173,12 +189,28 @@ class Run {
             std::chrono::duration<double, std::milli>(world_.clock().now() - begun).count()));
   }
 
-  /// A lost worker that is named was struck.
+  /// A worker that is said to be lost is, and for the cause that is told.
   void blame(const Error& error) {
-    if (error.code() == Errc::WorkerLost && error.context().rank) {
-      require(
-          processes_->was_struck(*error.context().rank),
-          fmt::format("rank {} is blamed, and nothing has struck it", error.context().rank->value));
+    if (error.code() != Errc::WorkerLost || !error.context().rank) {
+      return;
+    }
+    const Rank rank = *error.context().rank;
+    const std::string_view text = error.what();
+    if (text.find(fmt::format("rank {} is lost: ", rank.value)) != std::string_view::npos) {
+      require(processes_->has_ended(rank),
+              fmt::format("rank {} is said to be lost, and lives", rank.value));
+      require(text.find(processes_->cause(rank)) != std::string_view::npos ||
+                  text.find("its worker has ended") != std::string_view::npos,
+              fmt::format("another cause is told than \"{}\"", processes_->cause(rank)));
+    }
+  }
+
+  void check_kept() {
+    const tests::Expected& expected = known_.course.after(kept_->step);
+    for (const auto& [name, tensor] : expected.weights) {
+      const auto found = std::ranges::find(kept_->tensors, "weight:" + name, &StateTensor::name);
+      require(found != kept_->tensors.end() && at::equal(found->tensor, tensor),
+              fmt::format("a checkpoint has other weights than the unbroken run: {}", name));
     }
   }
 
@@ -201,7 +233,11 @@ class Run {
   const std::shared_ptr<Processes> processes_;
   std::optional<Checkpoint> kept_;
   int struck_ = 0, recoveries_ = 0;
+  /// So short in some runs that faults make steps late.
+  const std::chrono::milliseconds patience_ = world_.random().one_in(3) ? 500ms : 20000ms;
+  std::set<int> lost_;  ///< ranks that were lost since the last step
   int failures_ = 0;
+  bool has_stepped_ = false;  ///< so mirrors have copies
   bool needs_state_ = false, is_done_ = false;
 };
 
@@ -226,21 +262,18 @@ RunResult run(std::uint64_t seed, const RunOptions& options, const std::vector<F
   return result;
 }
 
-std::vector<Fault> shortened(std::uint64_t seed,
-                             const RunOptions& options,
-                             std::vector<Fault> faults) {
-  for (std::size_t i = faults.size(); i-- > 0;) {
+RunResult shortened(std::uint64_t seed, const RunOptions& options, RunResult broken) {
+  std::vector<Fault> faults = faults_of(seed, options);
+  for (std::size_t i = faults.size(); i-- > 0 && !broken.is_stuck;) {
     std::vector<Fault> fewer = faults;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-    const RunResult result = run(seed, options, fewer);
+    RunResult result = run(seed, options, fewer);
     if (!result.violation.empty()) {
       faults = std::move(fewer);
-    }
-    if (result.is_stuck) {
-      break;
+      broken = std::move(result);
     }
   }
-  return faults;
+  return broken;
 }
 
 }  // namespace stagecraft::simulation

@@ -1,11 +1,12 @@
 /// run trains in a simulated cluster under faults and checks what is promised:
 ///
-/// SM-1: every step that succeeds, and every state that is recovered, loaded or saved, has the bits
+/// SI-1: every step that succeeds, and every state that is recovered, loaded or saved, has the bits
 ///       of the unbroken run.
-/// SM-2: recovery goes back at most one step, if a whole state is in the mirrors.
-/// SM-3: a rank that is blamed for its loss was struck.
-/// SM-4: every wait ends: a run gets on after each failure, and nothing is left to wait for.
-/// SM-5: at the end no worker is left.
+/// SI-2: recovery goes back at most one step. After a step, mirrors have a whole state unless a
+///       rank was lost with the keeper of its copies.
+/// SI-3: a worker that is said to be lost has ended, for the cause that is told.
+/// SI-4: every wait ends: a run gets on after each failure, and nothing is left to wait for.
+/// SI-5: at the end no worker is left.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +39,8 @@ struct RunResult {
                             const RunOptions& options,
                             const std::vector<Fault>& faults);
 
-/// Returns the fewest faults found that break a promise too. `faults`: break one.
-[[nodiscard]] std::vector<Fault> shortened(std::uint64_t seed,
-                                           const RunOptions& options,
-                                           std::vector<Fault> faults);
+/// Runs the seed with fewer faults, as long as a promise is broken and no run is stuck. Returns the
+/// last result that broke one. `broken`: that with all faults.
+[[nodiscard]] RunResult shortened(std::uint64_t seed, const RunOptions& options, RunResult broken);
 
 }  // namespace stagecraft::simulation

@@ -1,8 +1,11 @@
 /// Trains in a simulated cluster under faults drawn from seeds. Prints the story of a seed that
 /// breaks a promise, with as few faults as still break it.
+#include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -17,8 +20,18 @@ namespace {
 void stay_on_one_processor() {
   cpu_set_t one;
   CPU_ZERO(&one);
-  CPU_SET(sched_getcpu(), &one);
+  CPU_SET(std::max(sched_getcpu(), 0), &one);
   sched_setaffinity(0, sizeof one, &one);
+}
+
+bool parse(std::string_view range, std::uint64_t& first, std::uint64_t& last) {
+  const char* const end = range.data() + range.size();
+  const auto begin = std::from_chars(range.data(), end, first);
+  if (begin.ec != std::errc() || !std::string_view(begin.ptr, end).starts_with("..")) {
+    return false;
+  }
+  const auto rest = std::from_chars(begin.ptr + 2, end, last);
+  return rest.ec == std::errc() && rest.ptr == end && first <= last;
 }
 
 void print_story(std::uint64_t seed, const RunResult& result) {
@@ -26,16 +39,6 @@ void print_story(std::uint64_t seed, const RunResult& result) {
   if (!result.violation.empty()) {
     fmt::print("seed {} breaks a promise: {}\n", seed, result.violation);
   }
-}
-
-/// Prints the shortest story. Returns whether another run can follow.
-bool print_violation(std::uint64_t seed, const RunOptions& options, RunResult result) {
-  if (!result.is_stuck) {
-    const auto faults = shortened(seed, options, faults_of(seed, options));
-    result = run(seed, options, faults);
-  }
-  print_story(seed, result);
-  return !result.is_stuck;
 }
 
 }  // namespace
@@ -53,7 +56,8 @@ int main(int argc, char** argv) {
   const auto* one = app.add_option("--seed", seed, "Run this seed alone");
   app.add_option("--seeds", seeds, "Run these, A..B")->excludes("--seed");
   app.add_option(
-      "--minutes", minutes, "End after so many minutes, and go on with later seeds until then");
+         "--minutes", minutes, "End after so many minutes, and go on with later seeds until then")
+      ->excludes("--seed");
   app.add_option("--ranks", options.ranks, "Ranks of the cluster: 2 or 4")
       ->check(CLI::IsMember({2, 4}));
   app.add_option("--steps", options.steps, "Steps of a run")->check(CLI::Range(1, 1000));
@@ -61,15 +65,9 @@ int main(int argc, char** argv) {
   app.add_flag("--story", story, "Print what happens in each run");
   CLI11_PARSE(app, argc, argv);
   std::uint64_t first = seed, last = seed;
-  if (one->empty()) {
-    const std::size_t dots = seeds.find("..");
-    try {
-      first = std::stoull(seeds);
-      last = std::stoull(seeds.substr(dots == std::string::npos ? 0 : dots + 2));
-    } catch (const std::exception&) {
-      fmt::print(stderr, "--seeds takes two numbers, as in 1..100, not '{}'\n", seeds);
-      return 2;
-    }
+  if (one->empty() && !parse(seeds, first, last)) {
+    fmt::print(stderr, "--seeds takes two numbers, as in 1..100, not '{}'\n", seeds);
+    return 2;
   }
   stay_on_one_processor();
   const auto begun = std::chrono::steady_clock::now();
@@ -85,7 +83,9 @@ int main(int argc, char** argv) {
     recoveries += result.recoveries;
     if (!result.violation.empty()) {
       ++broken;
-      if (!print_violation(s, options, result)) {
+      const RunResult shorter = shortened(s, options, result);
+      print_story(s, shorter);
+      if (shorter.is_stuck) {
         break;
       }
     } else if (story) {

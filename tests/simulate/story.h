@@ -1,11 +1,8 @@
 /// Story is what happened in a simulated run, event by event.
 #pragma once
 
-#include <cstdio>
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "stagecraft/base/clock.h"
 
@@ -20,16 +17,7 @@ class Story {
   void clear() { events_.clear(); }
 
   /// Returns a line for each event, with its time in milliseconds since the run began.
-  [[nodiscard]] std::string text() const {
-    std::string text;
-    for (const Event& event : events_) {
-      text += fmt::format("{:>12.3f} ms  {:<8}  {}\n",
-                          std::chrono::duration<double, std::milli>(event.when).count(),
-                          event.who,
-                          event.what);
-    }
-    return text;
-  }
+  [[nodiscard]] std::string text() const;
 
  private:
   struct Event {

@@ -3,7 +3,7 @@
 /// A strand runs until its work ends or waits by this clock. The simulation then does something
 /// else, and lets the strand continue when its condition is true or its time has come. So code that
 /// blocks needs no change to be simulated, and runs the same way every time.
-/// SD-1: only one thread runs at any time, so conditions are tested without their locks.
+/// BT-1: only one thread runs at any time, so conditions are tested without their locks.
 #pragma once
 
 #include <functional>

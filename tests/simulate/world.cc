@@ -1,12 +1,15 @@
 #include "stagecraft/tests/simulate/world.h"
 
+#include <algorithm>
 #include <exception>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <caf/execution_unit.hpp>
 #include <caf/scheduled_actor.hpp>
+#include <fmt/format.h>
 
 namespace stagecraft::simulation {
 namespace {
@@ -69,7 +72,14 @@ void World::run(const std::function<void()>& program) {
     has_ended = true;
   });
   const auto is_over = [&] { return has_ended && plan_threads_.empty(); };
-  while (do_one() || (!is_over() && pass_time())) {
+  try {
+    while ((do_one() || (!is_over() && pass_time())) && since_begin() < kLongest) {
+    }
+  } catch (const std::exception& error) {  // of no strand: they would run on in what it leaves
+    throw Standstill(fmt::format("the simulation has failed: {}", error.what()));
+  }
+  if (since_begin() >= kLongest) {
+    throw Standstill("the run does not end");
   }
   if (!has_ended) {
     throw Standstill("the driver's program waits for something that cannot happen any more");
@@ -119,9 +129,19 @@ void World::run_job(caf::resumable* job) {
   });
 }
 
+bool World::has_work() const {
+  return std::ranges::any_of(scheduler_.jobs, [this](auto* job) { return can_run(job); }) ||
+         std::ranges::any_of(strands_.ready(), [this](const auto* strand) {
+           return !is_stopped(Strands::process_of(*strand));
+         });
+}
+
 bool World::do_one() {
   for (const caf::actor_id id : std::exchange(ended_, {})) {
     Strands::give_back(*plan_threads_.extract(id).mapped());
+  }
+  if (has_work() && random_.one_in(4)) {
+    pass(random_.up_to(std::chrono::microseconds(100)));
   }
   std::vector<std::size_t> jobs;
   for (std::size_t i = 0; i < scheduler_.jobs.size(); ++i) {
@@ -172,8 +192,12 @@ bool World::pass_time() {
   if (!next) {
     return false;
   }
-  time.advance_time(std::max(*next - clock().now(), Time::duration(1)));
+  pass(std::max(*next - clock().now(), Time::duration(1)));
   return true;
+}
+
+void World::pass(Time::duration span) {
+  dynamic_cast<caf::detail::test_actor_clock&>(scheduler_.clock()).advance_time(span);
 }
 
 }  // namespace stagecraft::simulation

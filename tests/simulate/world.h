@@ -1,5 +1,6 @@
 /// World runs a simulation: actors, strands and events, one after the other, in an order that is
-/// drawn from a seed, in time that passes only when nothing else can happen.
+/// drawn from a seed. Time passes when nothing can happen, and sometimes while something could, so
+/// that news arrives in the midst of work.
 ///
 /// Everything runs on the caller's thread or on strands. There is one World at a time in a process.
 #pragma once
@@ -34,6 +35,8 @@ struct Standstill : Violation {
 
 class World {
  public:
+  static constexpr std::chrono::hours kLongest{2};
+
   using Time = Clock::Time;
   using Event = std::function<void()>;
 
@@ -58,7 +61,8 @@ class World {
   [[nodiscard]] bool is_stopped(ProcessNumber process) const { return stopped_.contains(process); }
 
   /// Runs the driver's program to its end, and then all that is left to do. Rethrows its exception.
-  /// Standstill: something waits that cannot end. Violation: a plan thread is left.
+  /// Standstill: it waits for something that cannot happen, does not end within kLongest, or leaves
+  /// a plan thread; no other World can follow.
   void run(const std::function<void()>& program);
 
   /// Adds an event to the story.
@@ -71,6 +75,9 @@ class World {
  private:
   /// Does one thing that can happen now, drawn from all. Returns false if there is none.
   bool do_one();
+  /// Returns whether a job or a strand can run now.
+  [[nodiscard]] bool has_work() const;
+  void pass(Time::duration span);
   /// Lets time pass until something can happen. Returns false if nothing ever will.
   bool pass_time();
   void run_job(caf::resumable* job);
