@@ -47,8 +47,7 @@ class Clock {
   }
 };
 
-/// ClockOfThread makes a clock the current one of its thread while it exists. Objects that are made
-/// meanwhile may keep the clock, so it must outlive them.
+/// ClockOfThread makes a clock the current one of its thread while it exists.
 class ClockOfThread {
  public:
   explicit ClockOfThread(std::shared_ptr<const Clock> clock);

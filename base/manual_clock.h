@@ -34,7 +34,10 @@ class ManualClock final : public Clock {
     bool is_woken = false;  ///< advance() uses the pointers now, so the entry must stay
   };
 
-  void wait(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, Time when) const;
+  /// Ends when it is notified or woken.
+  void wait_once(std::condition_variable& changed,
+                 std::unique_lock<std::mutex>& lock,
+                 Time when) const;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable released_;  ///< notified when a wait is no longer being woken
