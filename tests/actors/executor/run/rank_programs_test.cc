@@ -193,7 +193,7 @@ TEST_CASE("an evaluation that uses weights which its list does not gather is ref
   std::vector<Chunk>& chunks = testing::own_program(given.stages).chunks;
   chunks.insert(chunks.begin(), Chunk());
   CHECK_THAT(refusal([&] { f.programs.add(std::move(given)); }, Errc::PlanInvalid),
-             ContainsSubstring("stage 0 uses weights"));
+             ContainsSubstring("stage 0 divides other chunks among ranks"));
   CHECK_FALSE(f.programs.knows(kForwardsOnly, 1));
 }
 
