@@ -1,5 +1,6 @@
 /// Tests buckets with masters: what they keep, in which types, and how masters follow weights that
 /// are loaded.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -118,7 +119,10 @@ TEST_CASE("a bucket updates and averages through masters, limited elements inclu
   for (const torch::Tensor& parameter : runtime.buckets.parameters()) {
     gradients.push_back(torch::randn_like(parameter).detach());
   }
-  const torch::Tensor given = gradients[0].clone();  // the bucket may take the tensor itself
+  const auto of_weight =
+      std::ranges::find(gradients, 2, [](const torch::Tensor& gradient) { return gradient.dim(); });
+  REQUIRE(of_weight != gradients.end());
+  const torch::Tensor given = of_weight->clone();  // the bucket may take the tensor itself
   runtime.buckets.begin_step();
   runtime.buckets.accumulate(gradients);
   runtime.buckets.update(1e-3, {.weight = 3.0, .most = 0.25}, {1});
