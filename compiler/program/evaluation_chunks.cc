@@ -54,19 +54,22 @@ Program evaluation_in_chunks(const Program& evaluation,
 }
 
 void cut_as_first(StageProgram& stage, const ChunkBorders& borders) {
+  Error other_order(
+      Errc::CompilePartition,
+      fmt::format("in an evaluation of these sizes stage \"{}\" uses its weights in another "
+                  "order than in its first batch, and ranks have parts of them: evaluate "
+                  "such batches with a trainer of whole weights",
+                  stage.name));
   try {
     cut_at(stage, borders);
   } catch (const Error& error) {
     if (error.code() != Errc::CompilePartition) {
       throw;
     }
-    throw Error(
-        error.code(),
-        fmt::format("in an evaluation of these sizes stage \"{}\" uses its weights in another "
-                    "order than in its first batch, and ranks have parts of them: evaluate "
-                    "such batches with a trainer of whole weights",
-                    stage.name))
-        .because(error);
+    throw other_order.because(error);
+  }
+  if (!borders.empty() && stage.chunks.size() != borders.parameters.size() + 1) {
+    throw other_order;  // a border is at its begin
   }
 }
 

@@ -11,7 +11,9 @@
 #include "stagecraft/actors/executor/setup/verify_setup.h"
 #include "stagecraft/compiler/program/evaluation_chunks.h"
 #include "stagecraft/compiler/shapes/evaluations.h"
+#include "stagecraft/compiler/shapes/in_chunks.h"
 #include "stagecraft/compiler/shapes/parts.h"
+#include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/scheduler/strategy/strategy_of.h"
 #include "stagecraft/tests/actors/executor/run/one_rank.h"
 #include "stagecraft/tests/actors/executor/setup/own_parts.h"
@@ -125,15 +127,26 @@ TEST_CASE("stages that do not fit the rank are refused, and change nothing",
   CHECK_FALSE(f.rank.programs.knows(kForwardsOnly, 0));
 }
 
-/// A rank with a half of its weights (shard_params), and an evaluation that gathers the others'.
+struct HalvedLayers : torch::nn::Module {
+  torch::nn::Linear a{register_module("a", torch::nn::Linear(8, 8))};
+  torch::nn::Linear b{register_module("b", torch::nn::Linear(8, 8))};
+  torch::Tensor forward(const torch::Tensor& x) { return b(torch::tanh(a(x))); }
+};
+
+/// A rank with a half of the weights of each layer (shard_params), and an evaluation that gathers
+/// the others', layer by layer.
 struct HalfRank {
-  testing::Chain module{2};
+  HalvedLayers module;
   torch::Tensor x = torch::randn({4, 8});
-  Program program = compile(
-      module, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 2});
-  Schedule schedule = in_copies(Schedule::parse("@form list\n0F0 1F0 1B0 0B0\n"), 2);
+  Schedule schedule = in_copies(gpipe(1, 1), 2);
   Layout layout = Layout::of(schedule);
-  Strategy strategy = strategy_of(schedule, layout, {.shard_parameters = true});
+  Strategy strategy =
+      strategy_of(schedule, layout, {.bucket_bytes = 300, .shard_parameters = true});
+  Program program = in_chunks(
+      compile(module,
+              {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 2}),
+      strategy,
+      layout);
   std::shared_ptr<const Plan> plan =
       std::make_shared<const Plan>(lower(program, strategy, layout, /*training=*/true).plan);
   RankSetup setup = rank_setup({.plan_id = {},
@@ -165,6 +178,7 @@ TEST_CASE("an evaluation that uses weights which its list does not gather is ref
           "[executor][programs][shards]") {
   HalfRank f;
   REQUIRE(verify(f.setup).empty());
+  REQUIRE(f.setup.stages.front()->chunks.size() == 2);
   const auto refused = [&](RankShape given) {
     const std::string why = refusal([&] { f.programs.add(std::move(given)); }, Errc::PlanInvalid);
     CHECK_FALSE(f.programs.knows(kForwardsOnly, 0));
@@ -175,7 +189,7 @@ TEST_CASE("an evaluation that uses weights which its list does not gather is ref
                                "list does not gather them"));
   RankShape given = f.evaluation();
   testing::own_tables(given.share).buckets[1].chunks.count = 0;
-  CHECK_THAT(refused(given), ContainsSubstring("stage 1 uses weights"));
+  CHECK_THAT(refused(given), ContainsSubstring("stage 0 uses weights"));
   given = f.evaluation();
   testing::own_tables(given.share).groups.pop_back();
   CHECK_THAT(refused(given), ContainsSubstring("other groups or buckets than training"));
@@ -191,7 +205,8 @@ TEST_CASE("an evaluation that uses weights which its list does not gather is ref
   given = f.evaluation();
   given.number = 1;
   std::vector<Chunk>& chunks = testing::own_program(given.stages).chunks;
-  chunks.insert(chunks.begin(), Chunk());
+  chunks[1].nodes.insert(chunks[1].nodes.begin(), chunks[0].nodes.begin(), chunks[0].nodes.end());
+  chunks[0].nodes.clear();
   CHECK_THAT(refusal([&] { f.programs.add(std::move(given)); }, Errc::PlanInvalid),
              ContainsSubstring("stage 0 divides other chunks among ranks"));
   CHECK_FALSE(f.programs.knows(kForwardsOnly, 1));
