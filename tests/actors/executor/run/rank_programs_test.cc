@@ -208,7 +208,7 @@ TEST_CASE("an evaluation that uses weights which its list does not gather is ref
   chunks[1].nodes.insert(chunks[1].nodes.begin(), chunks[0].nodes.begin(), chunks[0].nodes.end());
   chunks[0].nodes.clear();
   CHECK_THAT(refusal([&] { f.programs.add(std::move(given)); }, Errc::PlanInvalid),
-             ContainsSubstring("stage 0 divides other chunks among ranks"));
+             ContainsSubstring("stage 0 uses weights"));
   CHECK_FALSE(f.programs.knows(kForwardsOnly, 1));
 }
 
