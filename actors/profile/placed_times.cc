@@ -62,7 +62,7 @@ std::vector<ParameterCost> place_updates(const std::vector<NamedTensor>& all,
                                          int states,
                                          bool master_weights,
                                          std::vector<OperatorCost>& costs) {
-  // Of a trained parameter: itself, its gradient, its states; master and states are twice as wide.
+  // Counts a trained parameter, its gradient and its states. Masters and states are twice as wide.
   const auto copies_of = [&](at::ScalarType type) {
     return master_weights && is_half_type(type) ? 2.0 + 2.0 * (1 + states) : 2.0 + states;
   };

@@ -72,8 +72,8 @@ struct DagSource {
   std::vector<std::vector<DagChunk>> chunks;  ///< by stage
   std::vector<DagTensor> tensors;
   std::vector<DagTie> ties;
-  /// Of an evaluation: the buckets of the program that trains, by their numbers there, with the
-  /// chunks of the evaluation that use them. Those chunks may share buckets.
+  /// An evaluation has the buckets of the program that trains, by their numbers there. Each lists
+  /// the chunks of the evaluation that use it; these may share buckets.
   std::vector<DagBucket> buckets = {};
 };
 

@@ -35,7 +35,6 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   }
   /// Returns why it has ended, as the driver is told.
   [[nodiscard]] const std::string& cause(Rank rank) const { return place_of(rank).cause; }
-  [[nodiscard]] int ranks() const { return static_cast<int>(places_.size()); }
 
   // ---- Launcher -------------------------------------------------------------------------------
 

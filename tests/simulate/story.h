@@ -14,7 +14,6 @@ class Story {
   void tell(Clock::Time::duration when, std::string who, std::string what) {
     events_.push_back({when, std::move(who), std::move(what)});
   }
-  void clear() { events_.clear(); }
 
   /// Returns a line for each event, with its time in milliseconds since the run began.
   [[nodiscard]] std::string text() const;

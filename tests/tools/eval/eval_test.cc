@@ -222,7 +222,7 @@ TEST_CASE("the part of shards that a run holds out is evaluated, also by eval",
   all.erase(all.begin() + 4, all.begin() + 6);
   CHECK(eval_json(all).at("samples") == 40);
 
-  // Of 14 samples two fill no microbatch, and the last batch of the training has one microbatch.
+  // Two of 14 samples fill no microbatch, and the last batch of the training has one microbatch.
   const Words uneven{
       "--model-file", model, "--data", data, "--held-out", "0.35", "--microbatch-size", "4"};
   const TrainOutput of_steps =
