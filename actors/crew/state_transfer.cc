@@ -129,7 +129,8 @@ void StateTransfer::take_mirrors(const RecoveryPoint& point) const {
                                                             .names = {},
                                                             .updates = point.updates,
                                                             .from = sources[rank.index()],
-                                                            .epoch = current}));
+                                                            .epoch = current,
+                                                            .kept = point.kept}));
   }
   for (const Rank rank : workers_.all_ranks()) {
     const Rank source = sources[rank.index()];

@@ -133,7 +133,8 @@ struct TakeState {
   std::int64_t updates = 0;        ///< of the state
   /// The rank that sends a packed copy instead: its keeper, or the rank itself if it has the copy.
   Rank from = kDriver;
-  Epoch epoch{};  ///< of that copy
+  Epoch epoch{};          ///< of that copy
+  std::int64_t kept = 0;  ///< RecoveryPoint::kept, with a packed copy
 };
 
 struct StateTaken {
@@ -207,7 +208,7 @@ decltype(auto) visit_fields(StateListing& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(TakeState& m, V&& v) {
-  return v(m.request, m.announced, m.names, m.updates, m.from, m.epoch);
+  return v(m.request, m.announced, m.names, m.updates, m.from, m.epoch, m.kept);
 }
 template <class V>
 decltype(auto) visit_fields(StateTaken& m, V&& v) {

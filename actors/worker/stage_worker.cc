@@ -278,7 +278,10 @@ StateTaken StageWorker::take_state(const TakeState& m) {
     phase_ = Phase::Ready;
     updates_ = m.updates;
     if (executor_->mirror() != nullptr) {
-      mirror().restart(m.request, m.updates, m.from != kDriver, executor_->state());
+      mirror().restart(m.request,
+                       m.updates,
+                       m.from == kDriver ? std::nullopt : std::optional(m.kept),
+                       executor_->state());
     }
   });
 }

@@ -1,5 +1,6 @@
 #include "stagecraft/tests/simulate/cluster.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -138,29 +139,36 @@ bool Processes::stop(Rank rank, Clock::Time::duration span) {
   world.tell(name_of(rank),
              fmt::format("is stopped for {:.3f} s", std::chrono::duration<double>(span).count()));
   network_.stop(process);
-  world.at(world.clock().now() + std::min<Clock::Time::duration>(span, kSilence),
-           [this, rank, process, for_good] {
-             if (place_of(rank).process != process || network_.has_ended(process)) {
-               return;
-             }
-             if (for_good) {
-               end(rank, fmt::format("process {} fell silent", process));
-             } else {
-               network_.world().tell(name_of(rank), "is continued");
-               network_.resume(process);
-             }
-           });
+  const World::Time until = world.clock().now() + std::min<Clock::Time::duration>(span, kSilence);
+  disturb(until);
+  world.at(until, [this, rank, process, for_good] {
+    if (place_of(rank).process != process || network_.has_ended(process)) {
+      return;
+    }
+    if (for_good) {
+      end(rank, fmt::format("process {} fell silent", process));
+    } else {
+      network_.world().tell(name_of(rank), "is continued");
+      network_.resume(process);
+    }
+  });
   return true;
 }
 
-bool Processes::hold(Rank a, Rank b, Clock::Time::duration span) {
+bool Processes::hold(Rank a, Rank b, const std::vector<Plane>& planes, Clock::Time::duration span) {
   const auto process = [this](Rank rank) { return rank == kDriver ? 0 : place_of(rank).process; };
   World& world = network_.world();
+  const std::string_view what = planes.size() == 2              ? "what"
+                                : planes.front() == Plane::Data ? "the tensors that"
+                                                                : "the messages that";
   world.tell(name_of(b),
-             fmt::format("and {} hear what they send each other up to {:.3f} s later",
+             fmt::format("and {} hear {} they send each other up to {:.3f} s later",
                          a == kDriver ? "the driver" : name_of(a),
+                         what,
                          std::chrono::duration<double>(span).count()));
-  network_.hold(process(a), process(b), world.clock().now() + span);
+  for (const Plane plane : planes) {
+    network_.hold(process(a), process(b), plane, world.clock().now() + span);
+  }
   return true;
 }
 
@@ -176,6 +184,7 @@ void Processes::end(Rank rank, const std::string& cause) {
     // Often later than the news itself, and sometimes too late (DR-8).
     World& world = network_.world();
     const auto later = world.random().one_in(2) ? 0ns : world.random().up_to(1500ms);
+    disturb(world.clock().now() + later);
     world.at(world.clock().now() + later, [told, cause] { (void)told->set_value(cause); });
   });
   const Error why(Errc::ClusterClosed, "the process has ended");
@@ -185,6 +194,27 @@ void Processes::end(Rank rank, const std::string& cause) {
   for (const caf::actor& actor : place.actors) {
     caf::anon_send_exit(actor, caf::exit_reason::kill);
   }
+}
+
+void Processes::disturb(World::Time until) {
+  for (const Plane plane : {Plane::Control, Plane::Data}) {
+    network_.disturb(plane, until);
+  }
+}
+
+bool Processes::has_lost() const {
+  return std::ranges::any_of(
+      places_, [this](const Place& place) { return network_.has_ended(place.process); });
+}
+
+std::int64_t Processes::bytes_waiting() const {
+  std::int64_t bytes = 0;
+  for (const Place& place : places_) {
+    for (const std::shared_ptr<RankEnd>& end : place.transports) {
+      bytes += end->bytes_waiting();
+    }
+  }
+  return bytes;
 }
 
 }  // namespace stagecraft::simulation

@@ -24,8 +24,8 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   bool kill(Rank rank);
   /// Stops it for so long. The driver gives up a process that is stopped for longer than kSilence.
   bool stop(Rank rank, Clock::Time::duration span);
-  /// Delays all that the two send each other for so long.
-  bool hold(Rank a, Rank b, Clock::Time::duration span);
+  /// Delays all that the two send each other on these planes for so long.
+  bool hold(Rank a, Rank b, const std::vector<Plane>& planes, Clock::Time::duration span);
 
   /// Returns whether the driver has been told that the rank's process has ended.
   [[nodiscard]] bool is_known_lost(Rank rank) const { return place_of(rank).is_known_lost; }
@@ -33,6 +33,10 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   [[nodiscard]] bool has_ended(Rank rank) const {
     return network_.has_ended(place_of(rank).process);
   }
+  /// Returns whether a process has ended in whose place there is no other yet.
+  [[nodiscard]] bool has_lost() const;
+  /// Returns the bytes of tensors that have arrived at workers and that nobody has received.
+  [[nodiscard]] std::int64_t bytes_waiting() const;
   /// Returns why it has ended, as the driver is told.
   [[nodiscard]] const std::string& cause(Rank rank) const { return place_of(rank).cause; }
 
@@ -66,6 +70,7 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   [[nodiscard]] const Place& place_of(Rank rank) const { return places_[rank.index()]; }
   [[nodiscard]] Worker launch(const std::shared_ptr<Ends>& ends, RankSetup setup);
   void end(Rank rank, const std::string& cause);
+  void disturb(World::Time until);
 
   Network& network_;
   std::vector<Place> places_;

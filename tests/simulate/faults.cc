@@ -33,6 +33,9 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
           fault.other = kDriver;
         }
         fault.span = random.up_to(random.one_in(4) ? 5s : 200ms);
+        fault.planes = random.one_in(2)   ? std::vector{Plane::Control, Plane::Data}
+                       : random.one_in(2) ? std::vector{Plane::Data}
+                                          : std::vector{Plane::Control};
     }
     faults.push_back(fault);
   }
@@ -49,7 +52,7 @@ bool strike(const Fault& fault, Processes& processes) {
     case Fault::Kind::Hold:
       break;
   }
-  return processes.hold(fault.other, fault.rank, fault.span);
+  return processes.hold(fault.other, fault.rank, fault.planes, fault.span);
 }
 
 }  // namespace stagecraft::simulation

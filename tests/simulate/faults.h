@@ -16,12 +16,13 @@ struct Fault {
   enum class Kind {
     Kill,  ///< the rank's process ends
     Stop,  ///< it does nothing for the span; the driver gives it up after Processes::kSilence
-    Hold,  ///< all that the two ranks send each other takes longer by the span
+    Hold,  ///< what the two ranks send each other takes longer by the span
   };
 
   std::int64_t after = 0;  ///< strikes when so many things have happened
   Kind kind = Kind::Kill;
-  Rank rank, other;  ///< `other`: of Hold; may be the driver
+  Rank rank, other;           ///< `other`: of Hold; may be the driver
+  std::vector<Plane> planes;  ///< of Hold
   Clock::Time::duration span{0};
 };
 

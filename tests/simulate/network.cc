@@ -96,13 +96,17 @@ void Network::resume(ProcessNumber process) {
   }
 }
 
-void Network::hold(ProcessNumber a, ProcessNumber b, World::Time until) {
-  for (const Plane plane : {Plane::Control, Plane::Data}) {
-    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
-      World::Time& last = last_[{from, to, plane}];
-      last = std::max(last, until);
-    }
+void Network::hold(ProcessNumber a, ProcessNumber b, Plane plane, World::Time until) {
+  for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+    World::Time& last = last_[{from, to, plane}];
+    last = std::max(last, until);
   }
+  disturb(plane, until);
+}
+
+void Network::disturb(Plane plane, World::Time until) {
+  World::Time& last = disturbed_until_[static_cast<std::size_t>(plane)];
+  last = std::max(last, until);
 }
 
 caf::strong_actor_ptr Network::handle(const caf::strong_actor_ptr& actor,

@@ -7,6 +7,7 @@
 ///       each way by itself. The news of its end comes after all that arrives on the control plane.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <map>
@@ -28,7 +29,7 @@ class Network : public std::enable_shared_from_this<Network> {
   using Arrive = std::function<void()>;
 
   /// Views the world.
-  explicit Network(World& world) : world_(world) {}
+  explicit Network(World& world) : world_(world) { disturbed_until_.fill(world.clock().now()); }
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
@@ -49,8 +50,15 @@ class Network : public std::enable_shared_from_this<Network> {
   void stop(ProcessNumber process) { world_.stop(process); }
   void resume(ProcessNumber process);
 
-  /// Delays all that these two send each other from now on until this time.
-  void hold(ProcessNumber a, ProcessNumber b, World::Time until);
+  /// Delays all that these two send each other on this plane from now on until this time.
+  void hold(ProcessNumber a, ProcessNumber b, Plane plane, World::Time until);
+
+  /// Returns when the last fault so far ceases to delay or lose anything on this plane.
+  [[nodiscard]] World::Time disturbed_until(Plane plane) const {
+    return disturbed_until_[static_cast<std::size_t>(plane)];
+  }
+  /// Notes that a fault lasts so long.
+  void disturb(Plane plane, World::Time until);
 
   [[nodiscard]] World& world() { return world_; }
 
@@ -62,8 +70,9 @@ class Network : public std::enable_shared_from_this<Network> {
   [[nodiscard]] World::Time time_of_arrival(const Way& way);
 
   World& world_;
-  std::map<Way, World::Time> last_;  ///< when the last thing on this way arrives
-  std::map<Way, World::Time> cuts_;  ///< what arrives later on these ways is lost
+  std::map<Way, World::Time> last_;             ///< when the last thing on this way arrives
+  std::map<Way, World::Time> cuts_;             ///< what arrives later on these ways is lost
+  std::array<World::Time, 2> disturbed_until_;  ///< by plane
   std::set<ProcessNumber> ended_;
   std::map<ProcessNumber, std::deque<Arrive>> held_;  ///< what has arrived at stopped processes
   /// By where the actor lives, who it is, and for whom.

@@ -1,17 +1,21 @@
 #include "stagecraft/tests/simulate/run.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stagecraft/actors/driver/driver.h"
 #include "stagecraft/stagecraft.h"
 #include "stagecraft/tests/faults/course.h"
 #include "stagecraft/tests/integration/models.h"
@@ -40,6 +44,10 @@ Known& known(int ranks) {
   }
   return *one;
 }
+
+/// Longest time for a call once nothing disturbs it any more: to learn a cause, to ask who waits,
+/// and some slow messages.
+constexpr auto kPrompt = kCauseLimit + kLossAskLimit + 500ms;
 
 /// A fault may fail several calls one after the other.
 constexpr int kMostFailures = 4;
@@ -102,6 +110,40 @@ class Run {
     }
   }
 
+  /// Calls the trainer. Keeps SI-4 and SI-6.
+  template <class Call>
+  auto prompt(std::string_view what, const Call& call) {
+    const World::Time begun = world_.clock().now();
+    const bool was_whole = !processes_->has_lost();
+    const auto check_time = [&](std::string_view outcome) {
+      const World::Time since = std::max(begun, last_disturbed());
+      require(world_.clock().now() - since <= kPrompt,
+              fmt::format("{} {} only {:.3f} s after the last fault",
+                          what,
+                          outcome,
+                          std::chrono::duration<double>(world_.clock().now() - since).count()));
+    };
+    try {
+      if constexpr (std::is_void_v<decltype(call())>) {
+        call();
+        check_time("is done");
+      } else {
+        auto result = call();
+        check_time("is done");
+        return result;
+      }
+    } catch (const Error& error) {
+      check_time("fails");
+      const std::string_view why = error.what();
+      require(!was_whole || has_no_state(error) || last_disturbed() > begun,
+              fmt::format("{} fails without a fault: {}", what, why));
+      require(why.find("was told to abort and has not answered") == std::string_view::npos ||
+                  network_->disturbed_until(Plane::Control) > begun,
+              fmt::format("an abort is not answered, though no message is late: {}", why));
+      throw;
+    }
+  }
+
   /// Makes a trainer, or brings its state back after a failure: from mirrors, from the newest
   /// checkpoint if they have no whole state, else by another trainer.
   void begin(const Cluster& cluster, std::optional<tests::Trainer>& trainer) {
@@ -118,7 +160,7 @@ class Run {
     if (needs_state_) {
       const std::int64_t before = trainer->steps();
       try {
-        const std::int64_t after = trainer->recover();
+        const std::int64_t after = prompt("recover()", [&] { return trainer->recover(); });
         world_.tell("driver", fmt::format("recovered step {}", after));
         require(after + 1 >= before && after <= before + 1, "recover() went elsewhere");
         ++recoveries_;
@@ -133,7 +175,7 @@ class Run {
           trainer.reset();
           return begin(cluster, trainer);
         }
-        trainer->load(*kept_);
+        prompt("load()", [&] { trainer->load(*kept_); });
         world_.tell("driver", fmt::format("loaded step {}", trainer->steps()));
         has_stepped_ = false;
       }
@@ -158,7 +200,7 @@ class Run {
   void get_on(tests::Trainer& trainer) {
     while (trainer.steps() < options_.steps) {
       if (!kept_ || world_.random().one_in(4)) {
-        kept_ = trainer.checkpoint();
+        kept_ = prompt("checkpoint()", [&] { return trainer.checkpoint(); });
         check_kept();
         world_.tell("driver", fmt::format("has a checkpoint of step {}", trainer.steps()));
       }
@@ -166,13 +208,25 @@ class Run {
     }
     check_state(trainer);
     is_done_ = true;
+    pass(std::max(last_disturbed() - world_.clock().now(), World::Time::duration(0)) + 1s);
+    require(processes_->bytes_waiting() == 0, "tensors are left that nobody receives");
+  }
+
+  /// Lets everything happen that happens within this time.
+  void pass(World::Time::duration span) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::unique_lock lock(mutex);
+    (void)world_.clock().wait_until(
+        changed, lock, world_.clock().now() + span, [] { return false; });
   }
 
   void step(tests::Trainer& trainer) {
     const std::int64_t before = trainer.steps();
     const tests::Data batch = tests::data(before);
     const auto begun = world_.clock().now();
-    const StepResult result = trainer.step(batch.inputs, batch.labels).get();
+    const StepResult result =
+        prompt("step()", [&] { return trainer.step(batch.inputs, batch.labels).get(); });
     require(result.step == before + 1, "a step has another number");
     require(result.losses == known_.course.after(result.step).result.losses,
             fmt::format("step {} has other losses than in the unbroken run: {}, not {}",
@@ -187,6 +241,11 @@ class Run {
             "step {} done after {:.3f} ms",
             result.step,
             std::chrono::duration<double, std::milli>(world_.clock().now() - begun).count()));
+  }
+
+  [[nodiscard]] World::Time last_disturbed() const {
+    return std::max(network_->disturbed_until(Plane::Control),
+                    network_->disturbed_until(Plane::Data));
   }
 
   /// A worker that is said to be lost is, and for the cause that is told.
@@ -234,7 +293,7 @@ class Run {
   std::optional<Checkpoint> kept_;
   int struck_ = 0, recoveries_ = 0;
   /// So short in some runs that faults make steps late.
-  const std::chrono::milliseconds patience_ = world_.random().one_in(3) ? 500ms : 20000ms;
+  const std::chrono::milliseconds patience_ = world_.random().one_in(2) ? 500ms : 20000ms;
   std::set<int> lost_;  ///< ranks that were lost since the last step
   int failures_ = 0;
   bool has_stepped_ = false;  ///< so mirrors have copies

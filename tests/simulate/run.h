@@ -5,8 +5,10 @@
 /// SI-2: recovery goes back at most one step. After a step, mirrors have a whole state unless a
 ///       rank was lost with the keeper of its copies.
 /// SI-3: a worker that is said to be lost has ended, for the cause that is told.
-/// SI-4: every wait ends: a run gets on after each failure, and nothing is left to wait for.
-/// SI-5: at the end no worker is left.
+/// SI-4: every wait ends, within 2 s after the last fault that disturbs it. A run gets on after all
+///       failures, and nothing is left to wait for.
+/// SI-5: at the end no worker is left, and no tensor that nobody receives.
+/// SI-6: nothing fails without a fault.
 #pragma once
 
 #include <cstdint>

@@ -72,9 +72,9 @@ Mirror::Mirror(const RankSetup& setup, std::shared_ptr<Transport> transport)
 
 void Mirror::restart(Submission request,
                      std::int64_t updates,
-                     bool from_mirrors,
+                     std::optional<std::int64_t> kept,
                      const std::vector<NamedTensor>& state) {
-  keeper_.restart(from_mirrors ? std::optional(updates) : std::nullopt);
+  keeper_.restart(kept);
   arriving_ = {};
   epoch_ = Epoch(request.value);
   transport_->advance(plan_, epoch_, Error(Errc::WorkerAborted, "all ranks took another state"));

@@ -32,11 +32,11 @@ class Mirror {
   Mirror(const RankSetup& setup, std::shared_ptr<Transport> transport);
 
   /// Called when this rank, like all ranks, has taken over `state`, the state after `updates`
-  /// updates, by the transfer `request`. Drops the copies made before, except those of this very
-  /// state if it came from mirrors, and begins a new round.
+  /// updates, by the transfer `request`. Drops the copies made before, except those of the state
+  /// after `kept` updates, if given, and begins a new round.
   void restart(Submission request,
                std::int64_t updates,
-               bool from_mirrors,
+               std::optional<std::int64_t> kept,
                const std::vector<NamedTensor>& state);
 
   /// Drops all copies: they may be of another state than those of other ranks from now on.

@@ -38,6 +38,22 @@ std::string stock_text(const std::vector<MirrorStock>& stocks) {
   return text;
 }
 
+using NewestFirst = std::set<std::int64_t, std::greater<>>;
+
+/// Returns the newest state, at most `most`, of which every rank and every keeper has its copy, but
+/// for new ranks, which have none; `most` if there is none.
+std::int64_t newest_secure(const std::vector<MirrorStock>& stocks,
+                           const NewestFirst& candidates,
+                           std::int64_t most) {
+  const auto is_secure = [&](std::int64_t updates) {
+    return updates <= most && std::ranges::all_of(stocks, [updates](const MirrorStock& stock) {
+             return stock.own.empty() || (has(stock.own, updates) && has(stock.kept, updates));
+           });
+  };
+  const auto found = std::ranges::find_if(candidates, is_secure);
+  return found == candidates.end() ? most : *found;
+}
+
 }  // namespace
 
 void MirrorKeeper::restart(std::optional<std::int64_t> kept) {
@@ -114,7 +130,7 @@ RecoveryPoint choose_recovery(const std::vector<MirrorStock>& stocks) {
   const auto keeper_of = [&](std::size_t r) -> const MirrorStock& {
     return stocks[(r + 1) % stocks.size()];
   };
-  std::set<std::int64_t, std::greater<>> candidates;
+  NewestFirst candidates;
   for (const MirrorStock& stock : stocks) {
     candidates.insert(stock.own.begin(), stock.own.end());
   }
@@ -126,6 +142,7 @@ RecoveryPoint choose_recovery(const std::vector<MirrorStock>& stocks) {
       whole = whole && (!point.lost.back() || has(keeper_of(r).kept, updates));
     }
     if (whole) {
+      point.kept = newest_secure(stocks, candidates, updates);
       return point;
     }
   }

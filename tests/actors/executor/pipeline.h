@@ -124,7 +124,9 @@ class Pipeline {
       const at::Tensor copy =
           point.lost[r] ? keeper.kept(point.updates) : executors_[r]->mirror()->own(point.updates);
       unpack(copy, executors_[r]->state());
-      executors_[r]->mirror()->restart(request, point.updates, true, executors_[r]->state());
+    }
+    for (const auto& executor : executors_) {  // drops copies
+      executor->mirror()->restart(request, point.updates, point.kept, executor->state());
     }
     before_use();
     committed_ = point.updates;

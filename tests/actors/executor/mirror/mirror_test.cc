@@ -181,41 +181,60 @@ struct Mirrored {
   }
 };
 
-/// Returns the fault, or an empty text: the victim is lost and replaced, all ranks go back one
-/// after the other, and the same rank may be lost again at any time.
+constexpr int kNobody = -1;
+
+/// Returns the point to which all go back when `victim` is lost. Throws std::string if a copy there
+/// is another one.
+RecoveryPoint chosen_without(int victim, const Mirrored& model) {
+  std::vector<MirrorStock> stocks = model.stocks();
+  if (victim != kNobody) {
+    stocks[static_cast<std::size_t>(victim)] = {};
+  }
+  RecoveryPoint point = choose_recovery(stocks);
+  for (int r = 0; r < kRanks; ++r) {
+    const bool lost = point.lost[static_cast<std::size_t>(r)];
+    const MirrorKeeper& of =
+        model.ranks[static_cast<std::size_t>(lost ? (r + 1) % kRanks : r)].keeper;
+    const at::Tensor copy = lost ? of.kept(point.updates) : of.own(point.updates);
+    if (lost != (r == victim) || copy.item<std::int64_t>() != 10 * point.updates + r) {
+      throw std::string("another copy");
+    }
+  }
+  return point;
+}
+
+/// Returns the fault, or an empty text. The victim, if there is one, is lost and replaced. All
+/// ranks go back one after the other, and at any time meanwhile a rank is lost: the same one again,
+/// or any if none was lost before. New copies are on their way.
 std::string fault_after_loss_of(int victim, Mirrored model) {
   const auto v = static_cast<std::size_t>(victim);
-  model.ranks[v].keeper = {};
-  const auto choose = [&] {
-    std::vector<MirrorStock> stocks = model.stocks();
-    stocks[v] = {};
-    return choose_recovery(stocks);
-  };
+  if (victim != kNobody) {
+    model.ranks[v].keeper = {};
+  }
   try {
-    const RecoveryPoint point = choose();
-    for (int r = 0; r < kRanks; ++r) {
-      const bool lost = point.lost[static_cast<std::size_t>(r)];
-      const MirrorKeeper& of =
-          model.ranks[static_cast<std::size_t>(lost ? (r + 1) % kRanks : r)].keeper;
-      const at::Tensor copy = lost ? of.kept(point.updates) : of.own(point.updates);
-      if (lost != (r == victim) || copy.item<std::int64_t>() != 10 * point.updates + r) {
-        return "another copy";
-      }
-    }
+    const RecoveryPoint point = chosen_without(victim, model);
     for (int r = 0; r < kRanks; ++r) {
       Mirrored::RankModel& rank = model.ranks[static_cast<std::size_t>(r)];
-      rank.keeper.restart(point.updates);
+      rank.keeper.restart(point.kept);
       rank.updates = point.updates;
       rank.coming.clear();
       if (r != victim) {  // it is lost again before it has begun anew
         rank.keeper.begin(Submission(kAttempts + 1), point.updates, copy_of(r, point.updates));
       }
-      if (choose().updates != point.updates) {
-        return "another state when lost again";
+      for (int next = 0; next < kRanks; ++next) {
+        if (victim != kNobody && next != victim) {
+          continue;
+        }
+        const std::int64_t again = chosen_without(next, model).updates;
+        if (again != point.updates && again != point.kept) {
+          return "another state when lost again";
+        }
       }
     }
   } catch (const Error& error) {
     return error.message();
+  } catch (const std::string& fault) {
+    return fault;
   }
   return "";
 }
@@ -227,7 +246,7 @@ std::pair<std::string, std::size_t> explore(bool hasty) {
   while (!todo.empty()) {
     const Mirrored model = std::move(todo.back());
     todo.pop_back();
-    for (int victim = 0; victim < kRanks; ++victim) {
+    for (const int victim : {0, 1, 2, kNobody}) {
       if (const std::string fault = fault_after_loss_of(victim, model); !fault.empty()) {
         return {fault, seen.size()};
       }
@@ -273,6 +292,7 @@ TEST_CASE("the loss of a rank and its keeper is told with what is missing", "[ex
   }
   const RecoveryPoint one = choose_recovery({{{4, 5}, {4, 5}}, {}, {{4, 5}, {4}}});
   CHECK(one.updates == 4);
+  CHECK(one.kept == 4);
   CHECK((one.lost == std::vector<bool>{false, true, false}));
 }
 
@@ -338,11 +358,11 @@ struct MirrorPair {
     }
   }
 
-  void restart(std::int64_t updates, bool from_mirrors) {
+  void restart(std::int64_t updates, std::optional<std::int64_t> kept = std::nullopt) {
     ++submitted;
     for (Mirror& mirror : mirrors) {
       mirror.restart(
-          Submission(submitted), updates, from_mirrors, one_number(static_cast<double>(updates)));
+          Submission(submitted), updates, kept, one_number(static_cast<double>(updates)));
     }
   }
 
@@ -356,7 +376,7 @@ struct MirrorPair {
 TEST_CASE("prompt copies keep the recovery point at the last update, in memory for two",
           "[executor][mirror]") {
   MirrorPair pair;
-  pair.restart(0, false);
+  pair.restart(0);
   std::set<const void*> memory;
   for (std::int64_t updates = 1; updates < 9; ++updates) {
     pair.step(updates);
@@ -372,7 +392,7 @@ TEST_CASE("prompt copies keep the recovery point at the last update, in memory f
 TEST_CASE("slow copies hold nobody up: the recovery point stays behind, and catches up",
           "[executor][mirror]") {
   MirrorPair pair;
-  pair.restart(0, false);
+  pair.restart(0);
   pair.step(1);
   pair.ends[0]->hold_sends();
   for (std::int64_t updates = 2; updates < 7; ++updates) {
@@ -390,28 +410,44 @@ TEST_CASE("slow copies hold nobody up: the recovery point stays behind, and catc
 TEST_CASE("a copy that cannot be sent fails no step; the last recovery point stays (MR-2)",
           "[executor][mirror]") {
   MirrorPair pair;
-  pair.restart(0, false);
+  pair.restart(0);
   pair.ends[0]->fail_send(2, Error(Errc::TransportRefused, "injected"));
   for (std::int64_t updates = 1; updates < 4; ++updates) {
     pair.step(updates);
     CHECK(pair.recovery_without(0) == 0);
   }
-  pair.restart(0, true);  // as recover() does
+  pair.restart(0, 0);  // as recover() does
   pair.step(1);
   CHECK(pair.recovery_without(0) == 1);
+}
+
+TEST_CASE("after a recovery older copies stay until those of its state are whole",
+          "[executor][mirror]") {
+  MirrorPair pair;
+  pair.restart(0);
+  pair.step(1);
+  pair.ends[0]->hold_sends();
+  pair.step(2);
+  const RecoveryPoint point = choose_recovery({pair.mirrors[0].stock(), pair.mirrors[1].stock()});
+  CHECK(point.updates == 2);
+  CHECK(point.kept == 1);
+  pair.restart(point.updates, point.kept);
+  CHECK(pair.recovery_without(0) == 1);
+  pair.ends[0]->release_sends();
+  CHECK(pair.recovery_without(0) == 2);
 }
 
 TEST_CASE("copies of before another state was taken are dropped, also those on their way (MR-3)",
           "[executor][mirror]") {
   MirrorPair pair;
-  pair.restart(0, false);
+  pair.restart(0);
   pair.step(1);
   pair.ends[0]->hold_sends();
   pair.step(2);
   for (const auto& end : pair.ends) {  // the abort of a step does not end a copy
     end->advance(PlanId(9), Epoch(5), Error(Errc::WorkerAborted, "a step failed"));
   }
-  pair.restart(50, false);
+  pair.restart(50);
   CHECK(thrown_by([&] { (void)pair.recovery_without(0); }) == Errc::WorkerLost);
   pair.ends[0]->release_sends();
   CHECK(pair.ends[1]->refused() == 1);
