@@ -178,12 +178,13 @@ void Processes::end(Rank rank, const std::string& cause) {
   place.cause = cause;
   network_.world().tell(name_of(rank), cause);
   network_.end(process, [this, rank, process, cause, told = place.end] {
-    if (place_of(rank).process == process) {
-      place_of(rank).is_known_lost = true;
-    }
     // Often later than the news itself, and sometimes too late (DR-8).
     World& world = network_.world();
     const auto later = world.random().one_in(2) ? 0ns : world.random().up_to(1500ms);
+    if (place_of(rank).process == process) {
+      place_of(rank).is_known_lost = true;
+      place_of(rank).is_told_in_time = later < kCauseLimit;
+    }
     disturb(world.clock().now() + later);
     world.at(world.clock().now() + later, [told, cause] { (void)told->set_value(cause); });
   });

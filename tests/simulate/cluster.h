@@ -37,6 +37,8 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   [[nodiscard]] bool has_lost() const;
   /// Returns the bytes of tensors that have arrived at workers and that nobody has received.
   [[nodiscard]] std::int64_t bytes_waiting() const;
+  /// Returns whether the driver is told the cause early enough to wait for it (DR-8).
+  [[nodiscard]] bool is_told_in_time(Rank rank) const { return place_of(rank).is_told_in_time; }
   /// Returns why it has ended, as the driver is told.
   [[nodiscard]] const std::string& cause(Rank rank) const { return place_of(rank).cause; }
 
@@ -59,7 +61,7 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   struct Place {
     ProcessNumber process = 0;
     std::int64_t incarnation = 0;
-    bool is_known_lost = false;
+    bool is_known_lost = false, is_told_in_time = false;
     std::string cause;
     std::shared_ptr<Promise<std::string>> end = std::make_shared<Promise<std::string>>();
     std::vector<caf::actor> actors;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,8 @@ Known& known(int ranks) {
 /// Longest time for a call once nothing disturbs it any more: to learn a cause, to ask who waits,
 /// and some slow messages.
 constexpr auto kPrompt = kCauseLimit + kLossAskLimit + 500ms;
+
+constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::max();
 
 /// A fault may fail several calls one after the other.
 constexpr int kMostFailures = 4;
@@ -110,9 +113,9 @@ class Run {
     }
   }
 
-  /// Calls the trainer. Keeps SI-4 and SI-6.
+  /// Calls the trainer, for so many steps. Keeps SI-4 and SI-6.
   template <class Call>
-  auto prompt(std::string_view what, const Call& call) {
+  auto prompt(std::string_view what, int steps, const Call& call) {
     const World::Time begun = world_.clock().now();
     const bool was_whole = !processes_->has_lost();
     const auto check_time = [&](std::string_view outcome) {
@@ -122,6 +125,8 @@ class Run {
                           what,
                           outcome,
                           std::chrono::duration<double>(world_.clock().now() - since).count()));
+      require(what != "step()" || world_.clock().now() - begun <= steps * longest_step(),
+              fmt::format("{} {} long after its deadline", what, outcome));
     };
     try {
       if constexpr (std::is_void_v<decltype(call())>) {
@@ -155,32 +160,42 @@ class Run {
           tests::course_optimizer(),
           TrainerOptions{.seed = tests::kCourseSeed, .mirror = true, .step_deadline = patience_});
       needs_state_ = has_stepped_ = false;
+      sure_until_ = kAlways;
       world_.tell("driver", "has a trainer");
     }
     if (needs_state_) {
-      const std::int64_t before = trainer->steps();
-      try {
-        const std::int64_t after = prompt("recover()", [&] { return trainer->recover(); });
-        world_.tell("driver", fmt::format("recovered step {}", after));
-        require(after + 1 >= before && after <= before + 1, "recover() went elsewhere");
-        ++recoveries_;
-      } catch (const Error& error) {
-        if (!has_no_state(error)) {
-          throw;
-        }
-        world_.tell("driver", "has no whole state in its mirrors");
-        require(!has_stepped_ || lost_with_keeper(),
-                "no whole state is in the mirrors, though no rank was lost with its keeper");
+      if (!recover(*trainer) || trainer->steps() > sure_until_) {
         if (!kept_) {
           trainer.reset();
           return begin(cluster, trainer);
         }
-        prompt("load()", [&] { trainer->load(*kept_); });
+        prompt("load()", 1, [&] { trainer->load(*kept_); });
         world_.tell("driver", fmt::format("loaded step {}", trainer->steps()));
         has_stepped_ = false;
       }
+      sure_until_ = kAlways;
       check_state(*trainer);
       needs_state_ = false;
+    }
+  }
+
+  /// Brings the state back from mirrors. Returns false if they have no whole one.
+  bool recover(tests::Trainer& trainer) {
+    const std::int64_t before = trainer.steps();
+    try {
+      const std::int64_t after = prompt("recover()", 1, [&] { return trainer.recover(); });
+      world_.tell("driver", fmt::format("recovered step {}", after));
+      require(after + 1 >= before && after <= before + 1, "recover() went elsewhere");
+      ++recoveries_;
+      return true;
+    } catch (const Error& error) {
+      if (!has_no_state(error)) {
+        throw;
+      }
+      world_.tell("driver", "has no whole state in its mirrors");
+      require(!has_stepped_ || lost_with_keeper(),
+              "no whole state is in the mirrors, though no rank was lost with its keeper");
+      return false;
     }
   }
 
@@ -200,11 +215,11 @@ class Run {
   void get_on(tests::Trainer& trainer) {
     while (trainer.steps() < options_.steps) {
       if (!kept_ || world_.random().one_in(4)) {
-        kept_ = prompt("checkpoint()", [&] { return trainer.checkpoint(); });
+        kept_ = prompt("checkpoint()", 1, [&] { return trainer.checkpoint(); });
         check_kept();
         world_.tell("driver", fmt::format("has a checkpoint of step {}", trainer.steps()));
       }
-      step(trainer);
+      steps(trainer);
     }
     check_state(trainer);
     is_done_ = true;
@@ -221,31 +236,66 @@ class Run {
         changed, lock, world_.clock().now() + span, [] { return false; });
   }
 
-  void step(tests::Trainer& trainer) {
+  /// Makes a step, or several that are submitted at once.
+  void steps(tests::Trainer& trainer) {
     const std::int64_t before = trainer.steps();
-    const tests::Data batch = tests::data(before);
-    const auto begun = world_.clock().now();
-    const StepResult result =
-        prompt("step()", [&] { return trainer.step(batch.inputs, batch.labels).get(); });
-    require(result.step == before + 1, "a step has another number");
-    require(result.losses == known_.course.after(result.step).result.losses,
-            fmt::format("step {} has other losses than in the unbroken run: {}, not {}",
-                        result.step,
-                        fmt::join(result.losses, " "),
-                        fmt::join(known_.course.after(result.step).result.losses, " ")));
-    has_stepped_ = true;
-    lost_.clear();
+    const auto most = static_cast<std::uint64_t>(options_.steps - before);
+    const auto count =
+        static_cast<int>(1 + world_.random().below(std::min<std::uint64_t>(most, 3)));
+    const World::Time begun = world_.clock().now();
+    prompt("step()", count, [&] {
+      std::vector<StepFuture> made;
+      for (int i = 0; i < count; ++i) {
+        const tests::Data batch = tests::data(before + i);
+        made.push_back(trainer.step(batch.inputs, batch.labels));
+      }
+      std::optional<Error> failure;
+      for (int i = 0; i < count; ++i) {
+        try {
+          const StepResult result = made[static_cast<std::size_t>(i)].get();
+          if (!failure) {
+            check(result, before + 1 + i);
+          }
+        } catch (const Error& error) {
+          if (!failure) {
+            failure = error;
+            sure_until_ = i + 1 < count ? before + i : kAlways;
+          }
+        }
+      }
+      if (failure) {
+        throw Error(*failure);
+      }
+    });
     world_.tell(
         "driver",
         fmt::format(
             "step {} done after {:.3f} ms",
-            result.step,
+            before + count,
             std::chrono::duration<double, std::milli>(world_.clock().now() - begun).count()));
+  }
+
+  /// Returns the longest time for a step, whatever happens: its deadline, questions to the agents,
+  /// the deadlines of its abort and of that of an earlier step, and causes.
+  [[nodiscard]] World::Time::duration longest_step() const {
+    return patience_ + kAskLimit + 2 * std::max(patience_, kLeastAbortLimit) + kPrompt;
   }
 
   [[nodiscard]] World::Time last_disturbed() const {
     return std::max(network_->disturbed_until(Plane::Control),
                     network_->disturbed_until(Plane::Data));
+  }
+
+  void check(const StepResult& result, std::int64_t number) {
+    require(result.step == number, "a step has another number");
+    const std::vector<double>& losses = known_.course.after(number).result.losses;
+    require(result.losses == losses,
+            fmt::format("step {} has other losses than in the unbroken run: {}, not {}",
+                        number,
+                        fmt::join(result.losses, " "),
+                        fmt::join(losses, " ")));
+    has_stepped_ = true;
+    lost_.clear();
   }
 
   /// A worker that is said to be lost is, and for the cause that is told.
@@ -259,7 +309,8 @@ class Run {
       require(processes_->has_ended(rank),
               fmt::format("rank {} is said to be lost, and lives", rank.value));
       require(text.find(processes_->cause(rank)) != std::string_view::npos ||
-                  text.find("its worker has ended") != std::string_view::npos,
+                  (text.find("its worker has ended") != std::string_view::npos &&
+                   !processes_->is_told_in_time(rank)),
               fmt::format("another cause is told than \"{}\"", processes_->cause(rank)));
     }
   }
@@ -297,6 +348,9 @@ class Run {
   std::set<int> lost_;  ///< ranks that were lost since the last step
   int failures_ = 0;
   bool has_stepped_ = false;  ///< so mirrors have copies
+  /// If a step of several has failed, those after it may have changed weights in its place: states
+  /// after more updates than this may be of another run than the unbroken one.
+  std::int64_t sure_until_ = kAlways;
   bool needs_state_ = false, is_done_ = false;
 };
 

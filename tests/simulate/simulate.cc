@@ -85,9 +85,7 @@ int main(int argc, char** argv) {
       ++broken;
       const RunResult shorter = shortened(s, options, result);
       print_story(s, shorter);
-      if (shorter.is_stuck) {
-        break;
-      }
+      break;
     } else if (story) {
       print_story(s, result);
     }
