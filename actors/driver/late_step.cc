@@ -71,10 +71,14 @@ std::string chain_text(const WaitGraph& waits, const std::vector<Rank>& chain) {
   if (chain.size() == 1) {
     return fmt::format("{} {}", peer_name(end), end_text(waits, chain));
   }
+  const bool named_last = waits.waiting_for(chain[chain.size() - 2]).size() == 1;
+  if (waits.waits_for_sent(chain[chain.size() - 2])) {
+    return named_last ? fmt::format("{}, which has sent it: it is under way", ways)
+                      : fmt::format("{}; they have sent them: they are under way", ways);
+  }
   if (std::ranges::count(chain, end) > 1) {
     return fmt::format("{}; so {} waits for itself", ways, peer_name(end));
   }
-  const bool named_last = waits.waiting_for(chain[chain.size() - 2]).size() == 1;
   if (named_last && waits.is_silent(end)) {
     return fmt::format("{}, silent since {:.1f} s", ways, *waits.find(end)->silent_for);
   }
@@ -122,6 +126,15 @@ ErrorContext place_at(const WaitGraph& waits, const Plan& plan, Rank rank) {
   return place;
 }
 
+/// Returns what the user should find out about.
+std::string what_to_look_at(const WaitGraph& waits, const std::vector<Rank>& chain) {
+  if (waits.holds_up(chain.back())) {
+    return peer_name(chain.back());
+  }
+  return chain.size() > 1 && waits.waits_for_sent(chain[chain.size() - 2]) ? "the connection"
+                                                                           : "them";
+}
+
 }  // namespace
 
 Error late_step(std::vector<UnfinishedRank> unfinished,
@@ -142,7 +155,7 @@ Error late_step(std::vector<UnfinishedRank> unfinished,
                           late,
                           chain_text(waits, chain),
                           others_text(waits, unfinished, chain),
-                          waits.holds_up(end) ? peer_name(end) : "them",
+                          what_to_look_at(waits, chain),
                           kOption));
   error.about("step_deadline");
   if (waits.holds_up(end)) {

@@ -81,6 +81,9 @@ std::vector<Rank> WaitGraph::reach(Rank rank, Ways& from) const {
   std::vector<Rank> reached{rank};
   from.emplace(rank, rank);
   for (std::size_t i = 0; i < reached.size(); ++i) {
+    if (waits_for_sent(reached[i])) {
+      continue;
+    }
     for (const Rank next : waiting_for(reached[i])) {
       if (from.emplace(next, reached[i]).second) {
         reached.push_back(next);
@@ -99,6 +102,12 @@ std::vector<Rank> WaitGraph::chain_from(Rank rank) const {
   }
   if (end != reached.end()) {
     return way_to(*end, rank, from);
+  }
+  end = std::ranges::find_if(reached, [this](Rank r) { return waits_for_sent(r); });
+  if (end != reached.end()) {
+    std::vector<Rank> chain = way_to(*end, rank, from);
+    chain.push_back(waiting_for(*end).front());
+    return chain;
   }
   std::vector<Rank> chain;
   Rank next = rank;
@@ -196,6 +205,30 @@ const Instruction* WaitGraph::sender_of(Rank receiver, const Instruction& receiv
            tagged_microbatch(plan_->tables, plan_->ranks[sender.index()], i) == wanted;
   });
   return found == list.end() ? nullptr : &*found;
+}
+
+/// An overlap group may issue its tasks in any order, so a rank in it is not known to have passed
+/// one.
+bool WaitGraph::has_passed(Rank rank, const Instruction& instruction) const {
+  const Instruction* at = this->instruction(rank);
+  return at != nullptr && !is_silent(rank) && at > &instruction && !same_group(*at, instruction);
+}
+
+bool WaitGraph::waits_for_sent(Rank rank) const {
+  const Instruction* in = instruction(rank);
+  const std::vector<Rank> peers = waiting_for(rank);
+  if (in == nullptr || peers.empty()) {
+    return false;
+  }
+  if (in->op == Op::Recv) {
+    const Instruction* sender =
+        peers == std::vector{peer_of(rank, *in)} ? sender_of(rank, *in) : nullptr;
+    return sender != nullptr && has_passed(peers.front(), *sender);
+  }
+  return in->op == Op::Vote && std::ranges::all_of(peers, [this](Rank peer) {
+           const Instruction* at = instruction(peer);
+           return at != nullptr && !is_silent(peer) && at->op == Op::Vote;
+         });
 }
 
 std::string WaitGraph::wait_text(Rank rank) const {

@@ -9,6 +9,8 @@
 ///       last reported may be over.
 /// WG-2: a task counts as begun if its rank was seen in it or after it, or if a peer has received
 ///       a value that the rank sent after it. The rank may have come further.
+/// WG-3: a chain ends also at a rank that is known to have sent the value for which the one before
+///       waits: the value is under way.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +45,12 @@ class WaitGraph {
   [[nodiscard]] bool holds_up(Rank rank) const;
   [[nodiscard]] double seconds_in_instruction(Rank rank) const;
 
+  /// Returns whether the rank waits for tensors or votes alone that are known to have been sent.
+  [[nodiscard]] bool waits_for_sent(Rank rank) const;
+
   /// Returns the chain from `rank` on, in which each rank waits for the next. It is the shortest
-  /// way to a rank that holds others up. If there is none, it ends at any other end; if there is no
-  /// end, it ends when a rank comes twice.
+  /// way to a rank that holds others up. If there is none, it ends at any other end (WG-3); if there
+  /// is no end, it ends when a rank comes twice.
   [[nodiscard]] std::vector<Rank> chain_from(Rank rank) const;
   /// Returns the longest chain that ends at `rank`; each candidate is the shortest from its begin.
   /// Returns `rank` alone if no rank waits for it.
@@ -72,6 +77,7 @@ class WaitGraph {
   [[nodiscard]] std::string collective_text(const Instruction& collective) const;
   [[nodiscard]] Rank peer_of(Rank rank, const Instruction& transfer) const;
   [[nodiscard]] const Instruction* sender_of(Rank receiver, const Instruction& receive) const;
+  [[nodiscard]] bool has_passed(Rank rank, const Instruction& instruction) const;
   [[nodiscard]] std::int64_t last_sent(Rank rank) const;
 
   const Plan* plan_;

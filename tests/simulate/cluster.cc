@@ -24,6 +24,7 @@ class SimulatedBinding final : public Binding {
     ends_->of_ranks.resize(static_cast<std::size_t>(ranks));
     driver_end_ = std::make_shared<RankEnd>(ends_, kDriver, 0);
     ends_->of_driver = driver_end_;
+    processes_->driver_ends_.push_back(driver_end_);
   }
 
   [[nodiscard]] std::shared_ptr<Transport> driver_end() const override { return driver_end_; }
@@ -210,6 +211,10 @@ bool Processes::has_lost() const {
 
 std::int64_t Processes::bytes_waiting() const {
   std::int64_t bytes = 0;
+  for (const std::weak_ptr<RankEnd>& weak : driver_ends_) {
+    const std::shared_ptr<RankEnd> end = weak.lock();
+    bytes += end == nullptr ? 0 : end->bytes_waiting();
+  }
   for (const Place& place : places_) {
     for (const std::shared_ptr<RankEnd>& end : place.transports) {
       bytes += end->bytes_waiting();

@@ -35,7 +35,7 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   }
   /// Returns whether a process has ended in whose place there is no other yet.
   [[nodiscard]] bool has_lost() const;
-  /// Returns the bytes of tensors that have arrived at workers and that nobody has received.
+  /// Returns the bytes of tensors that have arrived and that nobody has received.
   [[nodiscard]] std::int64_t bytes_waiting() const;
   /// Returns whether the driver is told the cause early enough to wait for it (DR-8).
   [[nodiscard]] bool is_told_in_time(Rank rank) const { return place_of(rank).is_told_in_time; }
@@ -76,6 +76,7 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
 
   Network& network_;
   std::vector<Place> places_;
+  std::vector<std::weak_ptr<RankEnd>> driver_ends_;  ///< of all trainers so far
   ProcessNumber last_process_ = 0;
   std::uint64_t last_plan_ = 0;
 };

@@ -169,9 +169,9 @@ class Run {
           trainer.reset();
           return begin(cluster, trainer);
         }
+        has_stepped_ = false;  // a load drops the copies of before
         prompt("load()", 1, [&] { trainer->load(*kept_); });
         world_.tell("driver", fmt::format("loaded step {}", trainer->steps()));
-        has_stepped_ = false;
       }
       sure_until_ = kAlways;
       check_state(*trainer);
@@ -256,6 +256,8 @@ class Run {
           if (!failure) {
             check(result, before + 1 + i);
           }
+          require(!failure || failure->code() != Errc::WorkerLost,
+                  "a step runs though weights are undefined");
         } catch (const Error& error) {
           if (!failure) {
             failure = error;
@@ -298,8 +300,11 @@ class Run {
     lost_.clear();
   }
 
-  /// A worker that is said to be lost is, and for the cause that is told.
+  /// A worker that is said to be lost is, and for the cause that is told. Ranks of a sound plan do
+  /// not wait in a circle.
   void blame(const Error& error) {
+    require(std::string_view(error.what()).find("waits for itself") == std::string_view::npos,
+            "a circle of waits is told, and the plan has none");
     if (error.code() != Errc::WorkerLost || !error.context().rank) {
       return;
     }

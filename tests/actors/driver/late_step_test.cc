@@ -94,9 +94,42 @@ TEST_CASE("of several that hold others up the one most wait for is blamed, then 
 }
 
 TEST_CASE("ranks that wait for each other are told, and none is blamed", "[actors][driver]") {
-  const Error error = late({waiting(0, 2.0, {Rank(1)}), waiting(1, 2.0, {Rank(0)})});
+  const Error error = late({waiting(0, 2.0, {Rank(1)}), stuck_at(1, 0, {Rank(0)})});
   CHECK_FALSE(error.context().rank);
   CHECK_THAT(error.message(), ContainsSubstring("so rank 0 waits for itself"));
+}
+
+TEST_CASE("values that were sent and have not arrived are under way, and no rank is blamed (WG-3)",
+          "[actors][driver]") {
+  const Error votes = late({waiting(0, 2.0, {Rank(1)}), waiting(1, 2.0, {Rank(0)})});
+  CHECK_FALSE(votes.context().rank);
+  CHECK_THAT(votes.message(),
+             ContainsSubstring("rank 0 waits for the vote of rank 1, which has sent it: it is "
+                               "under way; not done either: rank 1") &&
+                 ContainsSubstring("find out what holds the connection up"));
+  const Error several =
+      late({waiting(0, 2.0, {Rank(1), Rank(2)}), waiting(1, 2.0, {Rank(0)}), waiting(2, 2.0, {})});
+  CHECK(several.context().rank == Rank(2));
+}
+
+TEST_CASE("a tensor that its sender has passed is under way", "[actors][driver]") {
+  const UnfinishedRank receiver = stuck_at(0, 2, {Rank(1)});  // for 1B3
+  const auto late_with = [&](const UnfinishedRank& sender) {
+    return late_step({receiver, sender}, wait_plan(), std::chrono::milliseconds(250));
+  };
+  const Plan plan = wait_plan();
+  const auto& list = plan.list_of(Rank(1)).instructions;
+  const auto sends = std::ranges::find_if(list, [](const Instruction& i) {
+    return i.op == Op::Send && i.task.kind == CellKind::Backward;
+  });
+  REQUIRE(sends != list.end());
+  const int position = static_cast<int>(sends - list.begin());
+  CHECK_THAT(late_with(stuck_at(1, position, {Rank(0)})).message(),
+             ContainsSubstring("waits for itself"));
+  const Error sent = late_with(stuck_at(1, position + 1, {Rank(0)}));
+  CHECK_THAT(sent.message(),
+             ContainsSubstring("rank 0 waits for 1B3 from rank 1, which has sent it"));
+  CHECK_FALSE(sent.context().rank);
 }
 
 TEST_CASE("a chain that ends outside of the silent ranks blames none of them", "[actors][driver]") {
