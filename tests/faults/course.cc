@@ -24,13 +24,12 @@ Course::Course(const Program& program,
 
 Course::Course(Execution execution, const CourseOptions& options) : batches_(options.batches) {
   const Cluster cluster = Cluster::local(execution.layout.ranks());
-  threads_ = std::make_unique<OnThreads>(OnThreads{cluster,
-                                                   Trainer(cluster,
-                                                           std::move(execution),
-                                                           course_optimizer(),
-                                                           {.clip = options.clip,
-                                                            .loss_scaling = options.loss_scaling,
-                                                            .seed = kCourseSeed})});
+  threads_ = std::make_unique<OnThreads>(OnThreads{
+      cluster,
+      Trainer(cluster,
+              std::move(execution),
+              course_optimizer(),
+              {.clip = options.clip, .loss_scaling = options.loss_scaling, .seed = kCourseSeed})});
   course_.push_back(state());
 }
 

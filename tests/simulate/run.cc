@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Known is what all runs of a shape share: the unbroken run, which advances outside of simulations,
+/// Known is what all runs of a shape share: the unbroken run. It advances outside of simulations,
 /// because it does not have their clock.
 class Known {
  public:
@@ -385,8 +385,8 @@ class Run {
     const tests::Expected& expected = known_.after(trainer.steps());
     StateDict weights = tests::weights_of(trainer);
     std::erase_if(weights, [&](const auto& weight) {  // of which no stage knows
-      return std::ranges::none_of(
-          expected.weights, [&](const auto& known) { return known.first == weight.first; });
+      return std::ranges::none_of(expected.weights,
+                                  [&](const auto& known) { return known.first == weight.first; });
     });
     require(tests::same_bits(weights, expected.weights),
             fmt::format("other weights than in the unbroken run after step {}", trainer.steps()));

@@ -56,7 +56,7 @@ Program program_of(const Way& way, int ranks) {
   tests::ModelOptions model{.stages = way.chunks * ranks / copies_in(way, ranks)};
   model.layers = std::max(model.layers, model.stages);
   if (way.model == Model::Copied || way.model == Model::Experts) {
-    model.statistics = false;  // each copy has those of its own samples
+    model.statistics = false;                            // each copy has those of its own samples
     model.width = way.model == Model::Copied ? 64 : 16;  // 64: shards end inside of layers
     model.experts = way.model == Model::Experts ? 4 : 0;
   }
@@ -145,9 +145,9 @@ Shape draw_shape(Random& random, int ranks, const std::string& way) {
 const Execution& execution_of(const std::string& way, int ranks) {
   static std::map<std::pair<std::string, int>, Execution> all;
   const auto known = all.find({way, ranks});
-  return known != all.end() ? known->second
-                            : all.emplace(std::pair(way, ranks), new_execution(way_of(way), ranks))
-                                  .first->second;
+  return known != all.end()
+             ? known->second
+             : all.emplace(std::pair(way, ranks), new_execution(way_of(way), ranks)).first->second;
 }
 
 tests::Course make_course_of(const Shape& shape) {
