@@ -293,7 +293,7 @@ class Run {
         kept_ = trainer->checkpoint();
         check_kept();
         world_.tell("driver", fmt::format("has a checkpoint of step {}", trainer->steps()));
-        if (!known_.others.empty() && world_.random().one_in(6)) {
+        if (!known_.others.empty() && world_.random().one_in(12)) {
           move(cluster, trainer);
           begin(cluster, trainer);
         }

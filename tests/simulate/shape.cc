@@ -134,8 +134,8 @@ Shape draw_shape(Random& random, int ranks, const std::string& way) {
   if (random.one_in(2)) {
     shape.clip = 0.1;
   }
-  shape.batches = random.one_in(3) ? 2 : 1;
-  const bool evaluates = random.one_in(3);
+  shape.batches = random.one_in(5) ? 2 : 1;
+  const bool evaluates = random.one_in(5);
   shape.evaluates = evaluates && ranks <= kMostEvaluated &&
                     way_of(shape.way).model != Model::Half;  // its dropout stays on
   shape.mirror = !random.one_in(shape.has_whole_copies() ? 2 : 4) || shape.copies() == 1;

@@ -2,8 +2,8 @@
 ///
 /// A strand runs until its work ends or waits by this clock. The simulation then does something
 /// else, and lets the strand continue when its condition is true or its time has come. So code that
-/// blocks needs no change to be simulated, and runs the same way every time. A thread that it starts
-/// by its clock (Clock::start) is another strand of the same process.
+/// blocks needs no change to be simulated, and runs the same way every time. A thread that it
+/// starts by its clock (Clock::start) is another strand of the same process.
 /// BT-1: only one thread runs at any time, so conditions are tested without their locks.
 #pragma once
 
