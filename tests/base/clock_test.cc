@@ -95,6 +95,20 @@ TEST_CASE("a thread has the steady clock unless another is set for it", "[base][
   CHECK(Clock::current() == Clock::steady());
 }
 
+TEST_CASE("a clock starts a thread whose end waits for the work", "[base][clock]") {
+  const auto manual = std::make_shared<ManualClock>();
+  const ClockOfThread scope(manual);
+  std::promise<void> runs;
+  std::shared_ptr<const Clock> of_thread;
+  auto thread = manual->start([&] {
+    runs.get_future().wait();
+    of_thread = Clock::current();
+  });
+  runs.set_value();
+  thread = nullptr;
+  CHECK(of_thread == Clock::steady());
+}
+
 TEST_CASE("a wait for a time that is over does not wait", "[base][clock]") {
   ManualClock clock;
   Awaited never, over;

@@ -8,22 +8,42 @@ AdamW course_optimizer() {
   return {.lr = 1e-2};
 }
 
-Course::Course(const Program& program, std::shared_ptr<const SumOrder> sums)
-    : reference_(std::make_unique<Reference>(
-          program,
-          course_optimizer(),
-          ReferenceOptions{.seed = kCourseSeed, .threads = 1, .sums = std::move(sums)})) {
+Course::Course(const Program& program,
+               std::shared_ptr<const SumOrder> sums,
+               const CourseOptions& options)
+    : batches_(options.batches),
+      reference_(std::make_unique<Reference>(program,
+                                             course_optimizer(),
+                                             ReferenceOptions{.clip = options.clip,
+                                                              .loss_scaling = options.loss_scaling,
+                                                              .seed = kCourseSeed,
+                                                              .threads = 1,
+                                                              .sums = std::move(sums)})) {
   course_.push_back(state());
 }
 
-Course::Course(Execution execution) {
+Course::Course(Execution execution, const CourseOptions& options) : batches_(options.batches) {
   const Cluster cluster = Cluster::local(execution.layout.ranks());
   threads_ = std::make_unique<OnThreads>(OnThreads{
-      cluster, Trainer(cluster, std::move(execution), course_optimizer(), {.seed = kCourseSeed})});
+      cluster,
+      Trainer(cluster,
+              std::move(execution),
+              course_optimizer(),
+              {.clip = options.clip, .loss_scaling = options.loss_scaling, .seed = kCourseSeed})});
   course_.push_back(state());
 }
 
-ReferenceStep Course::step(const Data& batch) {
+ReferenceStep Course::step(std::int64_t update) {
+  const std::int64_t last = (update + 1) * batches_ - 1;
+  for (std::int64_t i = update * batches_; i < last; ++i) {
+    const Data batch = data(i);
+    if (reference_ != nullptr) {
+      (void)reference_->accumulate(batch.inputs, batch.labels);
+    } else {
+      threads_->trainer.accumulate(batch.inputs, batch.labels);
+    }
+  }
+  const Data batch = data(last);
   if (reference_ != nullptr) {
     return reference_->step(batch.inputs, batch.labels);
   }
@@ -32,13 +52,13 @@ ReferenceStep Course::step(const Data& batch) {
   made.losses = result.losses;
   made.mean_loss = result.mean_loss;
   made.gradient_norm = result.gradient_norm;
+  made.skipped = result.skipped;
   return made;
 }
 
 const Expected& Course::after(std::int64_t updates) {
   while (std::ssize(course_) <= updates) {
-    const Data batch = data(std::ssize(course_) - 1);
-    ReferenceStep result = step(batch);
+    ReferenceStep result = step(std::ssize(course_) - 1);
     course_.push_back(state());
     course_.back().result = std::move(result);
   }

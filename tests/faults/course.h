@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -18,13 +19,22 @@ struct Expected {
   StateDict weights, buffers;
 };
 
+/// What a run's options change in its bits.
+struct CourseOptions {
+  std::optional<double> clip;
+  int batches = 1;  ///< of an update: of number u those from u * batches on
+  std::optional<LossScaling> loss_scaling;
+};
+
 class Course {
  public:
   /// `sums`: the order in which the run adds gradients (ReferenceOptions::sums).
-  explicit Course(const Program& program, std::shared_ptr<const SumOrder> sums = nullptr);
+  explicit Course(const Program& program,
+                  std::shared_ptr<const SumOrder> sums = nullptr,
+                  const CourseOptions& options = {});
   /// Trains on threads of this process: an expert computes the samples of all ranks at once, which
   /// one process does not.
-  explicit Course(Execution execution);
+  explicit Course(Execution execution, const CourseOptions& options = {});
 
   /// Returns the state after this many updates.
   const Expected& after(std::int64_t updates);
@@ -35,10 +45,12 @@ class Course {
     Trainer trainer;
   };
 
-  [[nodiscard]] ReferenceStep step(const Data& batch);
+  /// Makes the update of this number.
+  [[nodiscard]] ReferenceStep step(std::int64_t update);
   [[nodiscard]] Expected state();
   [[nodiscard]] StateDict copies_of(std::string_view kind) const;
 
+  const int batches_;
   std::unique_ptr<Reference> reference_;
   std::unique_ptr<OnThreads> threads_;
   std::vector<Expected> course_;

@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::int64_t kTokens = 16;
 constexpr std::int64_t kModelRows = 12;  // of a batch
-constexpr int kLayers = 4;
 
 struct Experts : torch::nn::Module {
   explicit Experts(const ModelOptions& o) {
@@ -34,11 +33,11 @@ struct Experts : torch::nn::Module {
 struct Classifier : torch::nn::Module {
   explicit Classifier(const ModelOptions& o) : options(o) {
     embed = register_module("embed", torch::nn::Embedding(kTokens, o.width));
-    for (int i = 0; i < kLayers; ++i) {
+    for (int i = 0; i < o.layers; ++i) {
       layers.push_back(
           register_module("layer" + std::to_string(i), torch::nn::Linear(o.width, o.width)));
     }
-    for (int i = 0; o.experts > 0 && i < kLayers; ++i) {
+    for (int i = 0; o.experts > 0 && i < o.layers; ++i) {
       experts.push_back(
           register_module("experts" + std::to_string(i), std::make_shared<Experts>(o)));
     }
@@ -51,7 +50,7 @@ struct Classifier : torch::nn::Module {
     register_parameter("spare", torch::ones({3}));
     if (o.frozen) {
       embed->weight.requires_grad_(false);
-      for (int i = 0; i < kLayers / 2; ++i) {
+      for (int i = 0; i < o.layers / 2; ++i) {
         for (torch::Tensor& weight : layers[static_cast<std::size_t>(i)]->parameters()) {
           weight.requires_grad_(false);
         }
@@ -76,11 +75,11 @@ struct Classifier : torch::nn::Module {
   }
 
   torch::Tensor run_stage(int stage, torch::Tensor x) {
-    const int each = kLayers / options.stages;
+    const auto first_layer = [this](int s) { return s * options.layers / options.stages; };
     if (stage == 0) {
       x = embed->forward(x);
     }
-    x = run_layers(x, stage * each, (stage + 1) * each);
+    x = run_layers(x, first_layer(stage), first_layer(stage + 1));
     if (stage + 1 == options.stages) {
       if (options.steep) {
         x = x + torch::sqrt(torch::abs(x - x));  // an infinite slope at 0, times 0

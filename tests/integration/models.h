@@ -17,7 +17,7 @@ namespace stagecraft::tests {
 inline constexpr int kMicrobatches = 4;
 
 struct ModelOptions {
-  int stages = 2;  ///< 1, 2 or 4
+  int stages = 2;  ///< from 1 to the number of layers
   double dropout = 0.0;
   bool statistics = true;    ///< batch normalization, which writes its running statistics
   bool steep = false;        ///< a finite loss whose gradient is not a number
@@ -29,9 +29,10 @@ struct ModelOptions {
   int experts = 0;         ///< of each layer, in a region EP; each sees all rows, by its gate
   c10::ScalarType type = c10::ScalarType::Float;  ///< of the weights
   std::vector<std::string> recomputed = {};       ///< instead: the parts of these names
+  int layers = 4;
 };
 
-/// Classifies tokens 0 to 15: embedding, four layers over the stages, batch statistics, head. The
+/// Classifies tokens 0 to 15: embedding, layers over the stages, batch statistics, head. The
 /// weights are the same for every number of stages. No stage uses the parameter "spare".
 [[nodiscard]] Program make_program(const ModelOptions& options = {});
 

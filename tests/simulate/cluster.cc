@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/driver/lost_workers.h"
-#include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/actors/worker/stage_worker.h"
 
 namespace stagecraft::simulation {
@@ -34,11 +33,11 @@ class SimulatedBinding final : public Binding {
     const Processes::Place& place = processes_->place_of(rank);
     launched_[rank.index()] = place.incarnation;
     causes_[rank.index()] = place.end->future();
-    return processes_->launch(ends_, std::move(setup));
+    return processes_->launch(ends_, std::move(setup), shelf_);
   }
 
-  void hand_over(RankShape, PlanId, Submission) override {
-    throw Error(Errc::Internal, "the simulated trainer knows one shape");
+  void hand_over(RankShape shape, PlanId, Submission request) override {
+    shelf_->put(std::move(shape), request);
   }
   void launch_actors(Rank, Epoch, std::shared_ptr<const ActorTypes>) override {
     throw Error(Errc::Internal, "the simulated trainer has no actors of its own");
@@ -54,6 +53,7 @@ class SimulatedBinding final : public Binding {
   const std::shared_ptr<Processes> processes_;
   const std::shared_ptr<Ends> ends_;
   std::shared_ptr<RankEnd> driver_end_;
+  const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();
   std::vector<std::int64_t> launched_;  ///< by rank: the incarnation
   std::vector<Future<std::string>> causes_;
 };
@@ -77,7 +77,9 @@ std::unique_ptr<Binding> Processes::bind(int ranks, LastRank) {
   return std::make_unique<SimulatedBinding>(shared_from_this(), ranks);
 }
 
-Worker Processes::launch(const std::shared_ptr<Ends>& ends, RankSetup setup) {
+Worker Processes::launch(const std::shared_ptr<Ends>& ends,
+                         RankSetup setup,
+                         std::shared_ptr<Shelf> shelf) {
   const Rank rank = setup.rank();
   Place& place = place_of(rank);
   if (network_.has_ended(place.process)) {  // as Fleet does
@@ -91,7 +93,7 @@ Worker Processes::launch(const std::shared_ptr<Ends>& ends, RankSetup setup) {
   const auto end = std::make_shared<RankEnd>(ends, rank, place.process);
   ends->of_ranks[rank.index()] = end;
   const Worker worker = launch_thread(
-      host(), end, std::make_shared<StepValues>(), std::move(setup), std::make_shared<Shelf>());
+      host(), end, std::make_shared<StepValues>(), std::move(setup), std::move(shelf));
   const auto as_handle = [&](const caf::actor& actor) {
     network_.world().own(actor.id(), place.process);
     place.actors.push_back(actor);

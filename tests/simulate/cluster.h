@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "stagecraft/actors/launch/launcher.h"
+#include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/tests/simulate/network.h"
 #include "stagecraft/tests/simulate/rank_end.h"
 
@@ -70,7 +71,10 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
 
   [[nodiscard]] Place& place_of(Rank rank) { return places_[rank.index()]; }
   [[nodiscard]] const Place& place_of(Rank rank) const { return places_[rank.index()]; }
-  [[nodiscard]] Worker launch(const std::shared_ptr<Ends>& ends, RankSetup setup);
+  /// `shelf`: has what is handed over to the worker later.
+  [[nodiscard]] Worker launch(const std::shared_ptr<Ends>& ends,
+                              RankSetup setup,
+                              std::shared_ptr<Shelf> shelf);
   void end(Rank rank, const std::string& cause);
   void disturb(World::Time until);
 

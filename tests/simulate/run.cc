@@ -21,27 +21,72 @@
 #include "stagecraft/tests/faults/course.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/simulate/cluster.h"
+#include "stagecraft/tests/simulate/shape.h"
 
 namespace stagecraft::simulation {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// The model and its unbroken run, which are the same for all seeds.
-struct Known {
-  explicit Known(int ranks)
-      : program(tests::make_program({.stages = ranks})),
-        course(tests::make_program({.stages = ranks})) {}
+/// Known is what all runs of a shape share: the unbroken run. It advances outside of simulations,
+/// because it does not have their clock.
+class Known {
+ public:
+  explicit Known(const Shape& shape)
+      : execution(execution_of(shape.way, shape.ranks)), course_(make_course_of(shape)) {
+    for (const std::string& way : other_ways(shape.way, shape.ranks)) {
+      others.emplace_back(way, &execution_of(way, shape.ranks));
+    }
+  }
 
-  Program program;
-  tests::Course course;  ///< with a program of its own, whose weights it changes
+  /// Trains, and evaluates if the shape does, up to this number of updates.
+  void advance(std::int64_t updates, bool evaluates) {
+    (void)course_.after(updates);
+    while (evaluates && std::ssize(evaluations_) <= updates) {
+      if (!on_threads_) {
+        const int ranks = execution.layout.ranks();
+        on_threads_.emplace(Cluster::local(ranks), execution, tests::course_optimizer());
+      }
+      const std::int64_t step = std::ssize(evaluations_);
+      StateDict state = course_.after(step).weights;
+      const StateDict& buffers = course_.after(step).buffers;
+      state.insert(state.end(), buffers.begin(), buffers.end());
+      for (auto& [name, tensor] : on_threads_->state_dict()) {  // those that no stage uses
+        if (std::ranges::none_of(state, [&](const auto& known) { return known.first == name; })) {
+          state.emplace_back(name, tensor);
+        }
+      }
+      on_threads_->load_state_dict(state);
+      const tests::Data batch = tests::data(step);
+      evaluations_.push_back(on_threads_->evaluate(batch.inputs, batch.labels));
+    }
+  }
+
+  [[nodiscard]] const tests::Expected& after(std::int64_t updates) {
+    return course_.after(updates);
+  }
+  /// Returns the mean loss of the next step's batch.
+  [[nodiscard]] double evaluation_after(std::int64_t updates) const {
+    return evaluations_[static_cast<std::size_t>(updates)];
+  }
+
+  const Execution& execution;
+  std::vector<std::pair<std::string, const Execution*>> others;  ///< which read its checkpoints
+
+ private:
+  tests::Course course_;
+  std::vector<double> evaluations_;
+  std::optional<tests::Trainer> on_threads_;
 };
 
-Known& known(int ranks) {
-  static std::map<int, std::unique_ptr<Known>> all;
-  std::unique_ptr<Known>& one = all[ranks];
+Known& known(const Shape& shape) {
+  static std::map<std::string, std::unique_ptr<Known>> all;
+  Shape same_bits = shape;
+  same_bits.mirror = true;
+  same_bits.evaluates = false;
+  std::unique_ptr<Known>& one = all[same_bits.text()];
   if (one == nullptr) {
-    one = std::make_unique<Known>(ranks);
+    one = std::make_unique<Known>(shape);
   }
   return *one;
 }
@@ -52,6 +97,14 @@ constexpr auto kPrompt = kCauseLimit + kLossAskLimit + 500ms;
 
 constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::max();
 
+/// Draws of the faults, of the shape and of the order of events must not depend on each other.
+constexpr std::uint64_t kOfFaults = 0x9e3779b97f4a7c15, kOfShape = 0xd1b54a32d192ed03;
+
+Shape shape_of(std::uint64_t seed, const RunOptions& options) {
+  Random random(seed ^ kOfShape);
+  return draw_shape(random, options.ranks, options.way);
+}
+
 /// A fault may fail several calls one after the other.
 constexpr int kMostFailures = 4;
 
@@ -59,11 +112,13 @@ class Run {
  public:
   Run(std::uint64_t seed, const RunOptions& options)
       : options_(options),
-        known_(known(options.ranks)),
+        shape_(shape_of(seed, options)),
+        known_(known(shape_)),
         world_(seed),
         network_(std::make_shared<Network>(world_)),
         processes_(std::make_shared<Processes>(*network_, options.ranks)) {
-    (void)known_.course.after(options.steps + 2);  // not on a strand: it waits by the real clock
+    known_.advance(options.steps + 2, shape_.evaluates);
+    world_.tell("driver", shape_.text());
   }
 
   RunResult result(const std::vector<Fault>& faults) {
@@ -97,7 +152,7 @@ class Run {
     while (!is_done_) {
       try {
         begin(cluster, trainer);
-        get_on(*trainer);
+        get_on(cluster, trainer);
       } catch (const Error& error) {
         require(++failures_ <= kMostFailures * (options_.faults + 1), "the run does not get on");
         world_.tell("driver", fmt::format("failed: {}", error.what()));
@@ -149,19 +204,18 @@ class Run {
     }
   }
 
-  /// Makes a trainer, or brings its state back after a failure: from mirrors, from the newest
-  /// checkpoint if they have no whole state, else by another trainer.
+  /// Makes a trainer, or brings its state back after a failure: from mirrors or copies, from the
+  /// newest checkpoint if they have no whole state, else by another trainer.
   void begin(const Cluster& cluster, std::optional<tests::Trainer>& trainer) {
     if (!trainer) {
-      trainer.emplace(
-          cluster,
-          known_.program,
-          tests::make_schedule("1f1b", known_.program),
-          tests::course_optimizer(),
-          TrainerOptions{.seed = tests::kCourseSeed, .mirror = true, .step_deadline = patience_});
+      trainer.emplace(cluster, known_.execution, tests::course_optimizer(), trainer_options());
       needs_state_ = has_stepped_ = false;
       sure_until_ = kAlways;
+      lost_.clear();
       world_.tell("driver", "has a trainer");
+      if (kept_) {
+        load(*trainer);
+      }
     }
     if (needs_state_) {
       if (!recover(*trainer) || trainer->steps() > sure_until_) {
@@ -169,9 +223,7 @@ class Run {
           trainer.reset();
           return begin(cluster, trainer);
         }
-        has_stepped_ = false;  // a load drops the copies of before
-        prompt("load()", 1, [&] { trainer->load(*kept_); });
-        world_.tell("driver", fmt::format("loaded step {}", trainer->steps()));
+        load(*trainer);
       }
       sure_until_ = kAlways;
       check_state(*trainer);
@@ -192,11 +244,61 @@ class Run {
       if (!has_no_state(error)) {
         throw;
       }
-      world_.tell("driver", "has no whole state in its mirrors");
-      require(!has_stepped_ || lost_with_keeper(),
+      world_.tell("driver", fmt::format("has no whole state: {}", error.what()));
+      require(!mirrors_are_whole(),
               "no whole state is in the mirrors, though no rank was lost with its keeper");
+      require(!copies_are_whole(error),
+              "copies have no whole state, though of each stage one is left");
       return false;
     }
+  }
+
+  void load(tests::Trainer& trainer) {
+    has_stepped_ = false;  // a load drops the copies of before
+    prompt("load()", 1, [&] { trainer.load(*kept_); });
+    world_.tell("driver", fmt::format("loaded step {}", trainer.steps()));
+    check_state(trainer);
+  }
+
+  [[nodiscard]] TrainerOptions trainer_options() const {
+    const tests::CourseOptions bits = shape_.course_options();
+    return {.clip = bits.clip,
+            .loss_scaling = bits.loss_scaling,
+            .seed = tests::kCourseSeed,
+            .mirror = shape_.mirror,
+            .step_deadline = patience_};
+  }
+
+  /// Ends the trainer. One that trains in another way loads the checkpoint and makes one, from
+  /// which this run goes on.
+  void move(const Cluster& cluster, std::optional<tests::Trainer>& trainer) {
+    trainer.reset();
+    const auto& [way, execution] = known_.others[world_.random().below(known_.others.size())];
+    tests::Trainer reader(cluster, *execution, tests::course_optimizer(), trainer_options());
+    prompt("load()", 1, [&] { reader.load(*kept_); });
+    world_.tell("driver", fmt::format("loaded step {} to train by {}", reader.steps(), way));
+    check_state(reader);
+    Checkpoint again = prompt("checkpoint()", 1, [&] { return reader.checkpoint(); });
+    require(again.step == kept_->step && by_name(again) == by_name(*kept_),
+            "a checkpoint is another one after it was loaded in another way");
+    kept_ = std::move(again);
+  }
+
+  /// Compares by bits.
+  struct Content {
+    std::map<std::string, at::Tensor> tensors;
+    bool operator==(const Content& other) const {
+      return std::ranges::equal(tensors, other.tensors, [](const auto& a, const auto& b) {
+        return a.first == b.first && at::equal(a.second, b.second);
+      });
+    }
+  };
+  static Content by_name(const Checkpoint& checkpoint) {
+    Content content;
+    for (const StateTensor& state : checkpoint.tensors) {
+      content.tensors.emplace(state.name, state.tensor);
+    }
+    return content;
   }
 
   /// Says whether a rank and the keeper of its copies, the next one, were lost since the last step.
@@ -205,26 +307,76 @@ class Run {
         lost_, [this](int rank) { return lost_.contains((rank + 1) % options_.ranks); });
   }
 
-  /// Says whether recover() has found out that mirrors do not suffice.
+  [[nodiscard]] bool mirrors_are_whole() const {
+    return shape_.mirror && has_stepped_ && !lost_with_keeper();
+  }
+
+  /// Says whether copies of stages have to give a state, though recover() has found none.
+  [[nodiscard]] bool copies_are_whole(const Error& error) const {
+    if (!shape_.has_whole_copies()) {
+      return false;
+    }
+    const int pipeline = shape_.ranks / shape_.copies();
+    for (int r = 0; r < pipeline; ++r) {
+      bool is_left = false;
+      for (int copy = r; copy < shape_.ranks; copy += pipeline) {
+        is_left = is_left || !lost_.contains(copy);
+      }
+      if (!is_left) {
+        return false;
+      }
+    }
+    // Others have made the update, or have not, and no rank of this stage is one of them.
+    const std::string_view text = error.what();
+    std::set<std::string_view> updates;
+    constexpr std::string_view kBefore = "those after ";
+    for (std::size_t at = text.find(kBefore); at != text.npos; at = text.find(kBefore, at + 1)) {
+      const std::string_view rest = text.substr(at + kBefore.size());
+      updates.insert(rest.substr(0, rest.find(' ')));
+    }
+    return updates.size() == 1;
+  }
+
+  /// Says whether recover() has found out that neither mirrors nor copies suffice.
   static bool has_no_state(const Error& error) {
     return error.code() == Errc::WorkerLost &&
-           std::string_view(error.what()).starts_with("there is no state of which all");
+           std::string_view(error.what()).starts_with("there is no state of which ");
   }
 
   /// Makes steps to the end of the run, with a checkpoint now and then.
-  void get_on(tests::Trainer& trainer) {
-    while (trainer.steps() < options_.steps) {
+  void get_on(const Cluster& cluster, std::optional<tests::Trainer>& trainer) {
+    while (trainer->steps() < options_.steps) {
       if (!kept_ || world_.random().one_in(4)) {
-        kept_ = prompt("checkpoint()", 1, [&] { return trainer.checkpoint(); });
+        kept_ = prompt("checkpoint()", 1, [&] { return trainer->checkpoint(); });
         check_kept();
-        world_.tell("driver", fmt::format("has a checkpoint of step {}", trainer.steps()));
+        world_.tell("driver", fmt::format("has a checkpoint of step {}", trainer->steps()));
+        if (!known_.others.empty() && world_.random().one_in(12)) {
+          move(cluster, trainer);
+          begin(cluster, trainer);
+        }
       }
-      steps(trainer);
+      if (shape_.evaluates) {
+        evaluate(*trainer);
+      }
+      steps(*trainer);
     }
-    check_state(trainer);
+    check_state(*trainer);
     is_done_ = true;
     pass(std::max(last_disturbed() - world_.clock().now(), World::Time::duration(0)) + 1s);
     require(processes_->bytes_waiting() == 0, "tensors are left that nobody receives");
+  }
+
+  void evaluate(tests::Trainer& trainer) {
+    const tests::Data batch = tests::data(trainer.steps());
+    const double loss =
+        prompt("evaluate()", 1, [&] { return trainer.evaluate(batch.inputs, batch.labels); });
+    const double expected = known_.evaluation_after(trainer.steps());
+    require(loss == expected,
+            fmt::format("an evaluation after step {} finds {}, not {} as in the unbroken run",
+                        trainer.steps(),
+                        loss,
+                        expected));
+    world_.tell("driver", "has evaluated");
   }
 
   /// Lets everything happen that happens within this time.
@@ -232,22 +384,21 @@ class Run {
     std::mutex mutex;
     std::condition_variable changed;
     std::unique_lock lock(mutex);
-    (void)world_.clock().wait_until(
+    (void)Clock::current()->wait_until(
         changed, lock, world_.clock().now() + span, [] { return false; });
   }
 
   /// Makes a step, or several that are submitted at once.
   void steps(tests::Trainer& trainer) {
     const std::int64_t before = trainer.steps();
-    const auto most = static_cast<std::uint64_t>(options_.steps - before);
-    const auto count =
-        static_cast<int>(1 + world_.random().below(std::min<std::uint64_t>(most, 3)));
+    const auto most = std::min<std::uint64_t>(static_cast<std::uint64_t>(options_.steps - before),
+                                              shape_.evaluates ? 1 : 3);
+    const auto count = static_cast<int>(1 + world_.random().below(most));
     const World::Time begun = world_.clock().now();
     prompt("step()", count, [&] {
       std::vector<StepFuture> made;
       for (int i = 0; i < count; ++i) {
-        const tests::Data batch = tests::data(before + i);
-        made.push_back(trainer.step(batch.inputs, batch.labels));
+        made.push_back(submit(trainer, before + i));
       }
       std::optional<Error> failure;
       for (int i = 0; i < count; ++i) {
@@ -288,14 +439,31 @@ class Run {
                     network_->disturbed_until(Plane::Data));
   }
 
+  /// Submits the batches of the update after this many.
+  StepFuture submit(tests::Trainer& trainer, std::int64_t updates) {
+    const std::int64_t last = (updates + 1) * shape_.batches - 1;
+    for (std::int64_t i = updates * shape_.batches; i < last; ++i) {
+      const tests::Data batch = tests::data(i);
+      trainer.accumulate(batch.inputs, batch.labels);
+    }
+    const tests::Data batch = tests::data(last);
+    return trainer.step(batch.inputs, batch.labels);
+  }
+
   void check(const StepResult& result, std::int64_t number) {
     require(result.step == number, "a step has another number");
-    const std::vector<double>& losses = known_.course.after(number).result.losses;
-    require(result.losses == losses,
+    const ReferenceStep& expected = known_.after(number).result;
+    require(result.losses == expected.losses,
             fmt::format("step {} has other losses than in the unbroken run: {}, not {}",
                         number,
                         fmt::join(result.losses, " "),
-                        fmt::join(losses, " ")));
+                        fmt::join(expected.losses, " ")));
+    require(result.skipped == expected.skipped &&
+                (result.skipped || result.gradient_norm == expected.gradient_norm),
+            fmt::format("step {} has a gradient of norm {}, not {} as in the unbroken run",
+                        number,
+                        result.gradient_norm,
+                        expected.gradient_norm));
     has_stepped_ = true;
     lost_.clear();
   }
@@ -321,17 +489,26 @@ class Run {
   }
 
   void check_kept() {
-    const tests::Expected& expected = known_.course.after(kept_->step);
-    for (const auto& [name, tensor] : expected.weights) {
-      const auto found = std::ranges::find(kept_->tensors, "weight:" + name, &StateTensor::name);
+    const tests::Expected& expected = known_.after(kept_->step);
+    check_kept("weight:", expected.weights);
+    check_kept("buffer:", expected.buffers);
+  }
+  void check_kept(const std::string& kind, const StateDict& expected) {
+    for (const auto& [name, tensor] : expected) {
+      const auto found = std::ranges::find(kept_->tensors, kind + name, &StateTensor::name);
       require(found != kept_->tensors.end() && at::equal(found->tensor, tensor),
-              fmt::format("a checkpoint has other weights than the unbroken run: {}", name));
+              fmt::format("a checkpoint has other bits than the unbroken run: {}{}", kind, name));
     }
   }
 
   void check_state(tests::Trainer& trainer) {
-    const tests::Expected& expected = known_.course.after(trainer.steps());
-    require(tests::same_bits(tests::weights_of(trainer), expected.weights),
+    const tests::Expected& expected = known_.after(trainer.steps());
+    StateDict weights = tests::weights_of(trainer);
+    std::erase_if(weights, [&](const auto& weight) {  // of which no stage knows
+      return std::ranges::none_of(expected.weights,
+                                  [&](const auto& known) { return known.first == weight.first; });
+    });
+    require(tests::same_bits(weights, expected.weights),
             fmt::format("other weights than in the unbroken run after step {}", trainer.steps()));
   }
 
@@ -342,6 +519,7 @@ class Run {
   }
 
   const RunOptions options_;
+  const Shape shape_;
   Known& known_;
   World world_;
   const std::shared_ptr<Network> network_;
@@ -358,9 +536,6 @@ class Run {
   std::int64_t sure_until_ = kAlways;
   bool needs_state_ = false, is_done_ = false;
 };
-
-/// Draws of the faults and of the order of events must not depend on each other.
-constexpr std::uint64_t kOfFaults = 0x9e3779b97f4a7c15;
 
 }  // namespace
 

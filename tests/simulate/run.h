@@ -1,9 +1,12 @@
-/// run trains in a simulated cluster under faults and checks what is promised:
+/// run trains in a simulated cluster under faults, in a shape that its seed draws (shape.h), and
+/// checks what is promised:
 ///
 /// SI-1: every step that succeeds, and every state that is recovered, loaded or saved, has the bits
 ///       of the unbroken run.
 /// SI-2: recovery goes back at most one step. After a step, mirrors have a whole state unless a
-///       rank was lost with the keeper of its copies.
+///       rank was lost with the keeper of its copies. Whole copies of stages have one at any time,
+///       unless all copies of a stage were lost, or those that are left have made different numbers
+///       of updates.
 /// SI-3: a worker that is said to be lost has ended, for the cause that is told.
 /// SI-4: every wait ends, within 2 s after the last fault that disturbs it. A run gets on after all
 ///       failures, and nothing is left to wait for.
@@ -20,7 +23,8 @@
 namespace stagecraft::simulation {
 
 struct RunOptions {
-  int ranks = 2;  ///< 2 or 4
+  int ranks = 2;    ///< at least 2
+  std::string way;  ///< to train (shape.h); empty: the seed draws it
   std::int64_t steps = 6;
   int faults = 8;
 };

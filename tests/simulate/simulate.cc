@@ -12,6 +12,7 @@
 #include <sched.h>
 
 #include "stagecraft/tests/simulate/run.h"
+#include "stagecraft/tests/simulate/shape.h"
 
 namespace stagecraft::simulation {
 namespace {
@@ -58,8 +59,9 @@ int main(int argc, char** argv) {
   app.add_option(
          "--minutes", minutes, "End after so many minutes, and go on with later seeds until then")
       ->excludes("--seed");
-  app.add_option("--ranks", options.ranks, "Ranks of the cluster: 2 or 4")
-      ->check(CLI::IsMember({2, 4}));
+  app.add_option("--ranks", options.ranks, "Ranks of the cluster")->check(CLI::Range(2, 1000));
+  app.add_option("--shape", options.way, "Train in this shape, instead of one that the seed draws")
+      ->check(CLI::IsMember(ways()));
   app.add_option("--steps", options.steps, "Steps of a run")->check(CLI::Range(1, 1000));
   app.add_option("--faults", options.faults, "Faults of a run")->check(CLI::Range(0, 1000));
   app.add_flag("--story", story, "Print what happens in each run");
@@ -67,6 +69,10 @@ int main(int argc, char** argv) {
   std::uint64_t first = seed, last = seed;
   if (one->empty() && !parse(seeds, first, last)) {
     fmt::print(stderr, "--seeds takes two numbers, as in 1..100, not '{}'\n", seeds);
+    return 2;
+  }
+  if (!options.way.empty() && !fits(options.way, options.ranks)) {
+    fmt::print(stderr, "{} ranks cannot train by {}\n", options.ranks, options.way);
     return 2;
   }
   stay_on_one_processor();
