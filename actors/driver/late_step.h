@@ -17,8 +17,8 @@
 namespace stagecraft {
 
 /// Returns a ClusterTimeout. Its message is the chain of waits, and its place is that of the rank
-/// at the end. It blames no rank if the chain ends at the driver, at a rank that has answered or has
-/// sent what it owes, or if the chain is a cycle.
+/// at the end. It blames no rank if the chain ends at the driver, or at a rank that has answered or
+/// has sent what it owes, or if the chain is a cycle.
 [[nodiscard]] Error late_step(std::vector<UnfinishedRank> unfinished,
                               const Plan& plan,
                               std::chrono::milliseconds deadline);

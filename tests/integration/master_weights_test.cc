@@ -34,6 +34,11 @@ constexpr ModelOptions kWideHalfModel{.stages = 2,
                                       .width = 64,
                                       .type = c10::ScalarType::BFloat16};
 
+/// That of --verify for half types.
+constexpr double kHalfBound = 1e-2;
+/// Rounding in bfloat16 moves the change of a tensor by less than this part of it.
+constexpr double kRoundedShare = 0.1;
+
 const TrainerOptions kWithMasters{.clip = 0.1, .master_weights = true, .seed = 9};
 const ReferenceOptions kLikewise{.clip = 0.1, .master_weights = true, .seed = 9};
 
@@ -163,20 +168,56 @@ TEST_CASE("ranks of other processes keep masters too", "[integration][masters][p
   check_same_state(trainer, reference);
 }
 
-TEST_CASE("ranks that divide experts have the masters of their parts",
+TEST_CASE("ranks that divide experts train their parts' masters like one process, and resume them",
           "[integration][masters][experts]") {
   ModelOptions model = kHalfModel;
   model.dropout = 0.0;
   model.width = 16;
   model.experts = 4;
+  const Program program = make_program(model);
+  const Sharing sharing = GENERATE(Sharing::Nothing, Sharing::Weights);
+  CAPTURE(sharing);
   const Schedule rows = build_schedule("1f1b", {.devices = 2, .microbatches = kMicrobatches / 2});
-  TrainedCopies run(make_execution(make_program(model), in_copies(rows, 2), {}, "EP", 0),
-                    AdamW{.lr = 1e-2},
-                    kWithMasters);
-  run.train(3);
+  ReplicateOptions sums = ReplicateOptions::at(sharing);
+  sums.bucket_bytes = 4000;
+  const Execution execution = make_execution(program, in_copies(rows, 2), sums, "EP", 0);
+  const AdamW adam{.lr = 1e-3};
+  TrainedCopies run(execution, adam, kWithMasters);
+  const TensorsByName before = state_of(run.trainer);
+  Reference reference(program, adam, kLikewise);
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  ReferenceStep expected;
+  for (std::int64_t step = 0; step < 4; ++step) {
+    const Data batch = data(step);
+    run.train(step + 1);
+    expected = reference.step(batch.inputs, batch.labels);
+    if (step == 1) {
+      run.trainer.save(path);
+    }
+  }
   const TensorsByName state = state_of(run.trainer);
   CHECK(check_rounded(state) > 0);
-  CHECK(state.at("master:experts0.up").sizes() == state.at("weight:experts0.up").sizes());
+  CHECK_THAT(run.last.mean_loss, Catch::Matchers::WithinRel(expected.mean_loss, kHalfBound));
+  CHECK_THAT(run.last.gradient_norm,
+             Catch::Matchers::WithinRel(expected.gradient_norm, kHalfBound));
+  int masters = 0;
+  for (const StateTensor& one : reference.state()) {
+    if (one.name.starts_with(kMaster)) {
+      CAPTURE(one.name);
+      const at::Tensor apart = state.at(one.name) - one.tensor;
+      CHECK(apart.abs().max().item<double>() <= kHalfBound);
+      const at::Tensor change = one.tensor - before.at(one.name);
+      CHECK(apart.norm().item<double>() <= kRoundedShare * change.norm().item<double>());
+      ++masters;
+    }
+  }
+  CHECK(masters > 0);
+
+  TrainedCopies resumed(execution, adam, kWithMasters);
+  resumed.trainer.load(path);
+  resumed.train(4);
+  CHECK(equal(state_of(resumed.trainer), state));
 }
 
 TEST_CASE("a step that is skipped leaves masters as they are",

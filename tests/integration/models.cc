@@ -8,7 +8,7 @@ namespace stagecraft::tests {
 namespace {
 
 constexpr std::int64_t kTokens = 16;
-constexpr std::int64_t kModelRows = 12;  // of a batch
+constexpr std::int64_t kModelRows = 3;  // of a microbatch
 
 struct Experts : torch::nn::Module {
   explicit Experts(const ModelOptions& o) {
@@ -145,21 +145,21 @@ Program make_program(const ModelOptions& options) {
   if (options.type != at::kFloat) {
     model->to(options.type);  // integers too
   }
-  const Data example = data(0);
+  const Data example = data(0, options.microbatches);
   return compile(
       model,
       {.inputs = example.inputs,
        .labels = example.labels,
        .loss = [](const at::Tensor& out,
                   const at::Tensor& label) { return torch::cross_entropy_loss(out, label); },
-       .microbatches = kMicrobatches,
+       .microbatches = options.microbatches,
        .recompute = options.recompute             ? Recompute::stages()
                     : !options.recomputed.empty() ? Recompute::named(options.recomputed)
                                                   : Recompute::nothing()});
 }
 
-Data data(std::int64_t step) {
-  return batch_of((torch::arange(kModelRows) * 7 + step * 5 + 3).remainder(kTokens));
+Data data(std::int64_t step, int microbatches) {
+  return batch_of((torch::arange(kModelRows * microbatches) * 7 + step * 5 + 3).remainder(kTokens));
 }
 
 StepFuture step_of(Trainer& trainer, std::int64_t step) {
@@ -169,7 +169,7 @@ StepFuture step_of(Trainer& trainer, std::int64_t step) {
 
 Data data_with_bad_token() {
   Data batch = data(0);
-  batch.inputs[0].tensor[kModelRows - 1] = kTokens + 1;
+  batch.inputs[0].tensor[-1] = kTokens + 1;
   return batch;
 }
 

@@ -18,6 +18,7 @@ inline constexpr int kMicrobatches = 4;
 
 struct ModelOptions {
   int stages = 2;  ///< from 1 to the number of layers
+  int microbatches = kMicrobatches;
   double dropout = 0.0;
   bool statistics = true;    ///< batch normalization, which writes its running statistics
   bool steep = false;        ///< a finite loss whose gradient is not a number
@@ -40,8 +41,8 @@ struct Data {
   Batch inputs, labels;
 };
 
-/// Returns the batch of a step: the same on every call.
-[[nodiscard]] Data data(std::int64_t step);
+/// Returns the batch of a step, of 3 rows in each microbatch: the same on every call.
+[[nodiscard]] Data data(std::int64_t step, int microbatches = kMicrobatches);
 
 /// Enters that step. Errors: as Trainer::step.
 [[nodiscard]] StepFuture step_of(Trainer& trainer, std::int64_t step);

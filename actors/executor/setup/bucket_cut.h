@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "stagecraft/compiler/plan/instruction.h"
+#include "stagecraft/compiler/plan/plan.h"
 #include "stagecraft/scheduler/strategy/sharing.h"
 
 namespace stagecraft {
@@ -37,5 +37,10 @@ struct BucketCut {
   /// Returns whether its weights are gathered for tasks (P-12).
   [[nodiscard]] bool lends_weights() const { return sharing == Sharing::Weights; }
 };
+
+/// Returns the cuts of a stage's buckets for a rank, in the order of the plan's tables.
+[[nodiscard]] std::vector<BucketCut> bucket_cuts_of(const PlanTables& tables,
+                                                    StageId stage,
+                                                    Rank rank);
 
 }  // namespace stagecraft

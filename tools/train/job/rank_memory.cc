@@ -7,6 +7,7 @@
 
 #include <c10/util/accumulate.h>
 
+#include "stagecraft/actors/executor/setup/bucket_cut.h"
 #include "stagecraft/actors/executor/stage/flat_buffers.h"
 #include "stagecraft/actors/executor/stage/shard_layout.h"
 #include "stagecraft/compiler/program/compiled_program.h"
@@ -17,41 +18,6 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr std::int64_t kAlignment = 64;
-
-/// Part says what a rank has of a bucket.
-struct Part {
-  ChunkRange chunks;
-  Sharing sharing = Sharing::Nothing;
-  std::int32_t shards = 1;             ///< in flat buffers
-  std::vector<std::string> tied = {};  ///< have shards by themselves (BU-10)
-  std::int32_t parts = 1;              ///< of each parameter
-};
-
-/// Returns the parts of the buckets of a stage.
-std::vector<Part> parts_of(const PlanTables& tables, StageId stage, Rank rank) {
-  std::vector<Part> all;
-  for (std::size_t b = 0; b < tables.buckets.size(); ++b) {
-    const PlanBucket& bucket = tables.buckets[b];
-    if (std::ranges::find(bucket.stages, stage) == bucket.stages.end()) {
-      continue;
-    }
-    Part& part = all.emplace_back(Part{.chunks = bucket.chunks});
-    for (const PlanGroup& group : tables.groups) {
-      if (group.bucket != static_cast<std::int32_t>(b)) {
-        continue;
-      }
-      const auto members = static_cast<std::int32_t>(group.members(rank).size());
-      if (group.kind == PlanGroup::Kind::Divided) {
-        part.parts = members;
-      } else if (group.has_shards()) {
-        part.shards = members;
-        part.sharing = group.sharing;
-        part.tied = members > 1 ? tied_parameters_of(tables, stage) : part.tied;
-      }
-    }
-  }
-  return all;
-}
 
 /// Tensors holds the elements of a bucket's tensors, by flat buffer.
 using Tensors = std::map<FlatKind, std::vector<std::int64_t>>;
@@ -78,8 +44,8 @@ class RankSum {
   explicit RankSum(const OptimizerOptions& optimizer)
       : optimizer_(optimizer), groups_(make_groups(optimizer)), states_(kept_tensors(optimizer)) {}
 
-  void add(const StageProgram& stage, const std::vector<Part>& parts) {
-    std::vector<Tensors> trained(parts.size()), optimized(parts.size());
+  void add(const StageProgram& stage, const std::vector<BucketCut>& cuts) {
+    std::vector<Tensors> trained(cuts.size()), optimized(cuts.size());
     const std::vector<int> completing = completing_chunks(stage);
     std::size_t number = 0;
     for (const StageParameter& parameter : stage.parameters) {
@@ -90,23 +56,23 @@ class RankSum {
       }
       const int chunk = completing[number++];
       const auto bucket = static_cast<std::size_t>(
-          std::ranges::find_if(parts, [&](const Part& p) { return p.chunks.has(chunk); }) -
-          parts.begin());
-      if (bucket == parts.size()) {
+          std::ranges::find_if(cuts, [&](const BucketCut& cut) { return cut.chunks.has(chunk); }) -
+          cuts.begin());
+      if (bucket == cuts.size()) {
         memory_.weights += bytes_of(facts);
         continue;
       }
-      const std::int64_t elements = c10::multiply_integers(facts.sizes) / parts[bucket].parts;
-      const bool alone =
-          std::ranges::find(parts[bucket].tied, parameter.name) != parts[bucket].tied.end();
-      const FlatKind kind{.dtype = facts.dtype, .alone = alone ? parameter.name : std::string()};
+      const std::int64_t elements = c10::multiply_integers(facts.sizes) / cuts[bucket].parts;
+      const FlatKind kind{
+          .dtype = facts.dtype,
+          .alone = cuts[bucket].lies_alone(parameter.name) ? parameter.name : std::string()};
       trained[bucket][kind].push_back(elements);
       if (!rule_of(groups_, DecayOn::All, Optimizer(), parameter.name, 0).frozen) {
         optimized[bucket][kind].push_back(elements);
       }
     }
-    for (std::size_t b = 0; b < parts.size(); ++b) {
-      add(parts[b], trained[b], optimized[b]);
+    for (std::size_t b = 0; b < cuts.size(); ++b) {
+      add(cuts[b], trained[b], optimized[b]);
     }
   }
 
@@ -120,19 +86,19 @@ class RankSum {
   }
 
  private:
-  void add(const Part& part, const Tensors& trained, const Tensors& optimized) {
+  void add(const BucketCut& cut, const Tensors& trained, const Tensors& optimized) {
     const std::int64_t whole = bytes_in(trained, 1);
-    const std::int64_t own = bytes_in(trained, part.shards);
-    memory_.weights += part.sharing >= Sharing::Weights ? own : whole;
-    memory_.gradients += part.sharing >= Sharing::Gradients ? own : whole;
+    const std::int64_t own = bytes_in(trained, cut.shards);
+    memory_.weights += cut.sharing >= Sharing::Weights ? own : whole;
+    memory_.gradients += cut.sharing >= Sharing::Gradients ? own : whole;
     for (const auto& [kind, elements] : optimized) {
       const c10::ScalarType kept = kept_type(optimizer_, kind.dtype);
       memory_.states +=
-          (states_ + (kept != kind.dtype ? 1 : 0)) * bytes_in(kept, elements, part.shards);
+          (states_ + (kept != kind.dtype ? 1 : 0)) * bytes_in(kept, elements, cut.shards);
     }
-    if (part.sharing >= Sharing::Gradients) {
-      lent_.push_back(own * part.shards * (part.sharing >= Sharing::Weights ? 2 : 1));
-    } else if (part.sharing == Sharing::States) {
+    if (cut.sharing >= Sharing::Gradients) {
+      lent_.push_back(own * cut.shards * (cut.sharing >= Sharing::Weights ? 2 : 1));
+    } else if (cut.sharing == Sharing::States) {
       memory_.borrowed += own;
     }
   }
@@ -160,7 +126,7 @@ std::vector<RankMemory> memory_of_ranks(const Execution& execution,
     const std::vector<StageId>& stages = plan.list_of(rank.rank).stages;
     for (const StageId stage : stages) {
       sum.add(program.partition.stages[plan.tables.stages[stage.index()].program.index()],
-              parts_of(plan.tables, stage, rank.rank));
+              bucket_cuts_of(plan.tables, stage, rank.rank));
     }
     all.push_back(sum.end());
     all.back().borrows_at_end &= stages.size() == 1;
