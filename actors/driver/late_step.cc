@@ -124,6 +124,13 @@ ErrorContext place_at(const WaitGraph& waits, const Plan& plan, Rank rank) {
 
 }  // namespace
 
+std::string wait_sentence(std::vector<UnfinishedRank> unfinished, const Plan& plan) {
+  std::ranges::sort(unfinished, {}, &UnfinishedRank::rank);
+  const WaitGraph waits(unfinished, plan);
+  const std::vector<Rank> chain = chain_to_tell(waits, unfinished);
+  return chain_text(waits, chain) + others_text(waits, unfinished, chain);
+}
+
 Error late_step(std::vector<UnfinishedRank> unfinished,
                 const Plan& plan,
                 std::chrono::milliseconds deadline) {
@@ -138,10 +145,9 @@ Error late_step(std::vector<UnfinishedRank> unfinished,
   const std::vector<Rank> chain = chain_to_tell(waits, unfinished);
   const Rank end = chain.back();
   Error error(Errc::ClusterTimeout,
-              fmt::format("{}: {}{}; find out what holds {} up, or set a longer {}",
+              fmt::format("{}: {}; find out what holds {} up, or set a longer {}",
                           late,
-                          chain_text(waits, chain),
-                          others_text(waits, unfinished, chain),
+                          wait_sentence(unfinished, plan),
                           waits.holds_up(end) ? peer_name(end) : "them",
                           kOption));
   error.about("step_deadline");
