@@ -1,8 +1,6 @@
 #include "stagecraft/actors/watch/http_server.h"
 
 #include <fcntl.h>
-#include <httplib.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +13,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <httplib.h>
+#include <poll.h>
 
 #include "stagecraft/base/error.h"
 
@@ -154,8 +154,7 @@ void fill_response(HttpAnswer answer, httplib::Response& response) {
     return;
   }
   response.set_chunked_content_provider(
-      answer.type,
-      [next = std::move(answer.stream)](std::size_t, httplib::DataSink& sink) {
+      answer.type, [next = std::move(answer.stream)](std::size_t, httplib::DataSink& sink) {
         const std::optional<std::string> text = next();
         if (!text) {
           sink.done();
@@ -176,13 +175,12 @@ class BoundedServer : public httplib::Server {
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     });
-    set_pre_routing_handler(
-        [handler = std::move(handler)](const httplib::Request& request,
-                                       httplib::Response& response) {
-          fill_response(has_body(request) ? HttpAnswer{.status = 413} : handler(request_of(request)),
-                        response);
-          return HandlerResponse::Handled;
-        });
+    set_pre_routing_handler([handler = std::move(handler)](const httplib::Request& request,
+                                                           httplib::Response& response) {
+      fill_response(has_body(request) ? HttpAnswer{.status = 413} : handler(request_of(request)),
+                    response);
+      return HandlerResponse::Handled;
+    });
   }
 
   void end() {

@@ -70,10 +70,9 @@ HttpAnswer wish_answer(const char* why_not) {
   }
   return {.status = 409,
           .type = kJsonType,
-          .body = fmt::format(
-              R"({{"stagecraft":"watch","version":1,"accepted":false,"why":"{}"}})"
-              "\n",
-              why_not)};
+          .body = fmt::format(R"({{"stagecraft":"watch","version":1,"accepted":false,"why":"{}"}})"
+                              "\n",
+                              why_not)};
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 #include "stagecraft/actors/watch/watch_access.h"
 
-#include <openssl/crypto.h>
-#include <openssl/rand.h>
-
 #include <array>
 #include <charconv>
 
 #include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
 
 #include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/base/error.h"
@@ -87,8 +86,8 @@ std::string make_token() {
 }
 
 bool may_watch(const HttpRequest& request, const WatchPlace& place, const std::string& token) {
-  const bool is_here = request.host == in_link(place) ||
-                       request.host == fmt::format("localhost:{}", place.port);
+  const bool is_here =
+      request.host == in_link(place) || request.host == fmt::format("localhost:{}", place.port);
   const bool is_own = request.origin.empty() || request.origin == "http://" + request.host;
   const bool changes = request.method != "GET";
   return is_here && is_own &&

@@ -174,8 +174,8 @@ void WatchBoard::count_bytes(const MeasuredStep& timeline) {
             rows[static_cast<std::size_t>(*input.from_row)].empty()) {
           continue;
         }
-        const auto from = static_cast<std::size_t>(
-            rows[static_cast<std::size_t>(*input.from_row)].front());
+        const auto from =
+            static_cast<std::size_t>(rows[static_cast<std::size_t>(*input.from_row)].front());
         const auto rank = static_cast<std::size_t>(rows[to].front());
         if (from >= routes_.size() || rank >= routes_[from].size()) {
           continue;
@@ -186,8 +186,8 @@ void WatchBoard::count_bytes(const MeasuredStep& timeline) {
           found = state_.bytes.insert(found, {route, 0});
         }
         // The ranks of a row receive the same shapes for their own samples.
-        found->bytes += static_cast<std::int64_t>(input.bytes) *
-                        static_cast<std::int64_t>(rows[to].size());
+        found->bytes +=
+            static_cast<std::int64_t>(input.bytes) * static_cast<std::int64_t>(rows[to].size());
       }
     }
   }

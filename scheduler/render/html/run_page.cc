@@ -26,11 +26,12 @@ std::string render_run_page(std::string_view title, std::string_view state) {
   for (const char c : state) {
     safe += c == '<' ? std::string("\\u003c") : std::string(1, c);
   }
-  return drawing::kRunPage.document(title,
-                                    fmt::format(R"({{"colors":{{"light":{},"dark":{}}},"state":{}}})",
-                                                colors_json(ColorScheme::Light),
-                                                colors_json(ColorScheme::Dark),
-                                                safe));
+  return drawing::kRunPage.document(
+      title,
+      fmt::format(R"({{"colors":{{"light":{},"dark":{}}},"state":{}}})",
+                  colors_json(ColorScheme::Light),
+                  colors_json(ColorScheme::Dark),
+                  safe));
 }
 
 }  // namespace stagecraft

@@ -157,10 +157,10 @@ ExitCode TrainRun::run() {
   if (signal != 0) {
     progress_->interrupted(trainer_.steps(), signal);
   } else if (is_stopped() && has_more_steps()) {
-    progress_->note(fmt::format("stopped by a watcher after step {} of {}\n",
-                                trainer_.steps(),
-                                job_.choice.steps),
-                    {{"event", "stopped"}, {"step", trainer_.steps()}});
+    progress_->note(
+        fmt::format(
+            "stopped by a watcher after step {} of {}\n", trainer_.steps(), job_.choice.steps),
+        {{"event", "stopped"}, {"step", trainer_.steps()}});
   }
   bool good = true;
   if (done_ == 0) {
@@ -347,9 +347,8 @@ void TrainRun::report(const StepResult& result) {
     if (done_ == 1) {
       watch_->set_routes(routes_of(trainer_.status()));
     }
-    watch_->step(result,
-                 tokens().value_or(rows_ * job_.options.run.accumulate),
-                 std::move(measured));
+    watch_->step(
+        result, tokens().value_or(rows_ * job_.options.run.accumulate), std::move(measured));
   }
   ranks_.add(result);
   if (trainer_.steps() % job_.options.run.log_every != 0 && has_more_steps()) {

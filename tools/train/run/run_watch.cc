@@ -61,7 +61,7 @@ std::string place_text(const WorkerPlace& place, WorkerKind kind) {
 WatchedRun watched_run(const TrainJob& job, const Cluster& cluster) {
   const TrainOptions& o = job.options;
   WatchedRun run{.model = o.model.file.value_or(o.model.name),
-                 .schedule = job.planned         ? job.planned->best().candidate.schedule_name
+                 .schedule = job.planned           ? job.planned->best().candidate.schedule_name
                              : o.pipeline.strategy ? *o.pipeline.strategy
                                                    : o.pipeline.schedule,
                  .steps = job.choice.steps,
@@ -71,10 +71,9 @@ WatchedRun watched_run(const TrainJob& job, const Cluster& cluster) {
   const std::vector<std::string> stages = RankSums(layout).stages();
   const std::vector<WorkerPlace> places = cluster.workers();
   for (std::size_t r = 0; r < stages.size(); ++r) {
-    run.ranks.push_back(
-        {.stages = stages[r],
-         .place = r < places.size() ? place_text(places[r], o.workers.kind) : "",
-         .billed_bytes = r < job.ranks.size() ? job.ranks[r].sum() : 0});
+    run.ranks.push_back({.stages = stages[r],
+                         .place = r < places.size() ? place_text(places[r], o.workers.kind) : "",
+                         .billed_bytes = r < job.ranks.size() ? job.ranks[r].sum() : 0});
   }
   for (int row = 0; row < layout.rows(); ++row) {
     std::vector<int>& ranks = run.ranks_of_rows.emplace_back();
