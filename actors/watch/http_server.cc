@@ -26,7 +26,7 @@ using HttpTime = std::chrono::steady_clock;
 /// How often a wait for a socket looks whether the server ends.
 constexpr std::chrono::milliseconds kHttpLook{100};
 
-/// BoundedStream is one connection, with the bounds of HS-1: the library itself reads lines and
+/// BoundedStream is one connection, with the bounds of VW-1: the library itself reads lines and
 /// headers of any length and number.
 class BoundedStream : public httplib::Stream {
  public:

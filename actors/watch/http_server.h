@@ -2,11 +2,11 @@
 ///
 /// Watch makes one. Its threads are its own: one accepts, kHttpConnections answer. Its handler runs
 /// on them, several at once.
-/// HS-1: no peer costs more than kHttpConnections threads, and kHttpRequestBytes and an answer for
+/// VW-1: no peer costs more than kHttpConnections threads, and kHttpRequestBytes and an answer for
 ///       each: further connections are closed at once, longer requests are not read, a request that
 ///       has not come within kHttpPatience is dropped, and so is an answer that its peer does not
 ///       take within it. A connection carries one request. Bodies are refused unread.
-/// HS-2: destroying it ends all connections within a second, beside a handler that still runs.
+/// VW-2: destroying it ends all connections within a second, beside a handler that still runs.
 #pragma once
 
 #include <chrono>

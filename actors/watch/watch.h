@@ -10,9 +10,9 @@
 ///
 /// `stagecraft train --serve` and programs use it. Thread: one at a time, that of the trainer; its
 /// server has threads of its own, which never touch the trainer.
-/// WA-2: nobody who watches delays a step by more than a copy of the state in memory (WB-2), but
+/// WO-1: nobody who watches delays a step by more than a copy of the state in memory (VB-1), but
 ///       for the questions to the ranks' agents while a step is late and somebody looks.
-/// WA-3: only those with the token get anything (watch_access.h), within bounds (http_server.h).
+/// WO-2: only those with the token get anything (watch_access.h), within bounds (http_server.h).
 #pragma once
 
 #include <chrono>

@@ -3,7 +3,7 @@
 ///
 /// Watch owns one. Thread: any; a mutex guards all, and is held for copies in memory alone, never
 /// while a socket is written.
-/// WB-2: nobody who watches delays the run by more than such a copy.
+/// VB-1: nobody who watches delays the run by more than such a copy.
 #pragma once
 
 #include <chrono>

@@ -5,7 +5,7 @@
 ///                          until it was made  until it came  until it ran
 ///
 /// Measurements adds them up; what a watched run shows has them one by one. Pure.
-/// MW-3: the tasks and waits of a row fill the span without a gap (MM-1).
+/// The tasks and waits of a row fill the span without a gap, as MM-1 needs it.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,8 @@ class WatchClient {
   explicit WatchClient(const std::string& link);
 
   /// Returns the state (docs/json.md), or nothing if nobody answers there.
-  /// Errors: UsageArgument if the link's token is not that of the run; UsageFile for another answer.
+  /// Errors: UsageArgument if the link's token is not that of the run; UsageFile for an answer of
+  /// another program.
   [[nodiscard]] std::optional<nlohmann::ordered_json> state() const;
 
   /// Posts a wish: "stop", "checkpoint". Returns why the run does not follow it; empty if it does.

@@ -66,16 +66,17 @@ struct Scraped {
 
 /// Reads the text format, and REQUIREs that each line has its form and each metric its head.
 Scraped scrape(const std::string& text) {
-  static const std::regex kHead("# (HELP|TYPE) ([a-z_]+) (.+)");
-  static const std::regex kValue(
-      R"re(([a-z_]+)(\{[a-z_]+="(?:[^"\\\n]|\\["\\n])*"(?:,[a-z_]+="(?:[^"\\\n]|\\["\\n])*")*\})? (NaN|[+-]Inf|[-+0-9.e]+))re");
+  const std::regex head("# (HELP|TYPE) ([a-z_]+) (.+)");
+  const std::string label = R"re([a-z_]+="(?:[^"\\\n]|\\["\\n])*")re";
+  const std::regex value("([a-z_]+)(\\{" + label + "(?:," + label +
+                         ")*\\})? (NaN|[+-]Inf|[-+0-9.e]+)");
   Scraped found;
   REQUIRE(text.ends_with('\n'));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     CAPTURE(line);
     std::smatch parts;
-    if (std::regex_match(line, parts, kHead)) {
+    if (std::regex_match(line, parts, head)) {
       if (parts[1] == "TYPE") {
         CHECK((parts[3] == "gauge" || parts[3] == "counter"));
         CHECK((parts[3] == "counter") == parts[2].str().ends_with("_total"));
@@ -83,7 +84,7 @@ Scraped scrape(const std::string& text) {
       }
       continue;
     }
-    REQUIRE(std::regex_match(line, parts, kValue));
+    REQUIRE(std::regex_match(line, parts, value));
     CHECK(found.types.contains(parts[1]));
     CHECK(found.values.emplace(parts[1].str() + parts[2].str(), std::stod(parts[3])).second);
   }
