@@ -146,7 +146,8 @@ void fill_response(HttpAnswer answer, httplib::Response& response) {
   response.set_header("Cache-Control", "no-store");
   response.set_header("X-Content-Type-Options", "nosniff");
   response.set_header("X-Frame-Options", "DENY");
-  response.set_header("Referrer-Policy", "no-referrer");
+  // With no-referrer a browser would name no origin in the posts of our own page.
+  response.set_header("Referrer-Policy", "same-origin");
   if (!answer.stream) {
     if (!answer.body.empty()) {
       response.set_content(answer.body, answer.type);

@@ -3,21 +3,14 @@
 
 #include "stagecraft/actors/watch/http_server.h"
 
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
-
+#include "stagecraft/tests/actors/watch/http_peer.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/error_of.h"
 #include "stagecraft/tests/support/eventually.h"
@@ -27,48 +20,6 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
-
-/// Holds a connection to a port of this host.
-class Peer {
- public:
-  explicit Peer(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<std::uint16_t>(port));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
-  }
-  ~Peer() { close(fd_); }
-  Peer(Peer&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-  Peer& operator=(Peer&&) = delete;
-
-  /// Returns whether all was sent.
-  bool send_all(const std::string& text) const {
-    std::size_t sent = 0;
-    while (sent < text.size()) {
-      const ssize_t now = send(fd_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-      if (now <= 0) {
-        return false;
-      }
-      sent += static_cast<std::size_t>(now);
-    }
-    return true;
-  }
-  /// Returns all that comes until the server closes the connection.
-  [[nodiscard]] std::string read_all() const {
-    std::string all;
-    char some[4096];
-    for (ssize_t got = 0; (got = recv(fd_, some, sizeof some, 0)) > 0;) {
-      all.append(some, static_cast<std::size_t>(got));
-    }
-    return all;
-  }
-
- private:
-  int fd_;
-};
 
 const std::string kGet = "GET /state?token=t HTTP/1.1\r\nHost: h\r\n\r\n";
 
@@ -81,7 +32,7 @@ HttpServer echo_server() {
 }
 
 std::string answer_to(const HttpServer& server, const std::string& request) {
-  const Peer peer(server.port());
+  const HttpPeer peer(server.port());
   (void)peer.send_all(request);
   return peer.read_all();
 }
@@ -138,12 +89,12 @@ TEST_CASE("headers without an end are not read beyond the bound", "[actors][watc
 TEST_CASE("connections beyond the bound are closed at once, and the others are served after them",
           "[actors][watch]") {
   const HttpServer server = echo_server();
-  std::vector<Peer> silent;
+  std::vector<HttpPeer> silent;
   for (std::size_t i = 0; i < kHttpConnections; ++i) {
     silent.emplace_back(server.port());
   }
   // The silent ones are accepted in their order, before this one.
-  CHECK(Peer(server.port()).read_all().empty());
+  CHECK(HttpPeer(server.port()).read_all().empty());
   REQUIRE(silent.front().send_all(kGet));
   CHECK_THAT(silent.front().read_all(), StartsWith("HTTP/1.1 200"));
   silent.clear();
@@ -156,11 +107,11 @@ TEST_CASE("a request that does not come and an answer that is not taken end", "[
     return HttpAnswer{.type = "text/plain", .body = large};
   });
   const auto begin = std::chrono::steady_clock::now();
-  const Peer silent(server.port()), slow(server.port());
+  const HttpPeer silent(server.port()), slow(server.port());
   REQUIRE(slow.send_all(kGet));
   CHECK_THAT(silent.read_all(), !StartsWith("HTTP/1.1 200"));
   CHECK(std::chrono::steady_clock::now() - begin >= kHttpPatience);
-  (void)Peer(server.port()).read_all();  // as long again: the answer has been given up by then
+  (void)HttpPeer(server.port()).read_all();  // as long again: the answer has been given up by then
   CHECK(slow.read_all().size() < large.size());
 }
 
@@ -181,7 +132,7 @@ TEST_CASE("a stream is sent text by text until it ends, and the server's end end
     return HttpAnswer{.type = "text/event-stream",
                       .stream = [] { return std::optional<std::string>("data: a\n\n"); }};
   });
-  const Peer peer(endless->port());
+  const HttpPeer peer(endless->port());
   REQUIRE(peer.send_all(kGet));
   endless.reset();
   CHECK_THAT(peer.read_all(), ContainsSubstring("data: a") || Catch::Matchers::Equals(""));
