@@ -5,7 +5,7 @@
 namespace stagecraft {
 namespace {
 
-void add_wait(double start, double end, WaitCause cause, std::vector<MeasuredWait>& waits) {
+void add_wait_of(double start, double end, WaitCause cause, std::vector<MeasuredWait>& waits) {
   if (end != start) {
     waits.push_back({{start, end}, cause});
   }
@@ -24,9 +24,9 @@ void add_waits_before(const MeasuredTask& task, double free, std::vector<Measure
   }
   there = std::clamp(there, free, start);
   made = std::clamp(made, free, there);
-  add_wait(free, made, WaitCause::Dependency, waits);
-  add_wait(made, there, WaitCause::Transfer, waits);
-  add_wait(there, start, WaitCause::Overhead, waits);
+  add_wait_of(free, made, WaitCause::Dependency, waits);
+  add_wait_of(made, there, WaitCause::Transfer, waits);
+  add_wait_of(there, start, WaitCause::Overhead, waits);
 }
 
 }  // namespace
@@ -66,14 +66,14 @@ TimeSpan tasks_span(const MeasuredStep& step) {
 std::vector<MeasuredWait> waits_of(const MeasuredRow& row, const TimeSpan& span) {
   std::vector<MeasuredWait> waits;
   if (row.tasks.empty()) {
-    add_wait(span.start, span.end, WaitCause::WarmUp, waits);
+    add_wait_of(span.start, span.end, WaitCause::WarmUp, waits);
     return waits;
   }
-  add_wait(span.start, row.tasks.front().time.start, WaitCause::WarmUp, waits);
+  add_wait_of(span.start, row.tasks.front().time.start, WaitCause::WarmUp, waits);
   for (std::size_t i = 1; i < row.tasks.size(); ++i) {
     add_waits_before(row.tasks[i], row.tasks[i - 1].time.end, waits);
   }
-  add_wait(row.tasks.back().time.end, span.end, WaitCause::Drain, waits);
+  add_wait_of(row.tasks.back().time.end, span.end, WaitCause::Drain, waits);
   return waits;
 }
 

@@ -49,7 +49,7 @@ class WatchedProgress : public Progress {
   Watch& watch_;
 };
 
-std::string place_text(const WorkerPlace& place, WorkerKind kind) {
+std::string worker_text(const WorkerPlace& place, WorkerKind kind) {
   if (kind == WorkerKind::Threads) {
     return "thread";
   }
@@ -72,7 +72,7 @@ WatchedRun watched_run(const TrainJob& job, const Cluster& cluster) {
   const std::vector<WorkerPlace> places = cluster.workers();
   for (std::size_t r = 0; r < stages.size(); ++r) {
     run.ranks.push_back({.stages = stages[r],
-                         .place = r < places.size() ? place_text(places[r], o.workers.kind) : "",
+                         .place = r < places.size() ? worker_text(places[r], o.workers.kind) : "",
                          .billed_bytes = r < job.ranks.size() ? job.ranks[r].sum() : 0});
   }
   for (int row = 0; row < layout.rows(); ++row) {
