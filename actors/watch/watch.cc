@@ -191,6 +191,10 @@ void Watch::set_routes(std::vector<std::vector<Route>> routes) {
   impl_->board.set_routes(std::move(routes));
 }
 
+void Watch::set_places(const std::vector<std::string>& places) {
+  impl_->board.set_places(places);
+}
+
 void Watch::saved(std::int64_t step, const std::string& path) {
   impl_->board.add_checkpoint(step, path);
 }

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "stagecraft/actors/driver/step_result.h"
 #include "stagecraft/actors/trainer/steps/step_future.h"
@@ -57,6 +58,9 @@ class Watch {
   /// Tells how tensors get from rank to rank (Trainer::status), so that their bytes are counted by
   /// route.
   void set_routes(std::vector<std::vector<Route>> routes);
+
+  /// Replaces WatchedRank::place, by rank.
+  void set_places(const std::vector<std::string>& places);
 
   void saved(std::int64_t step, const std::string& path);
   void message(const std::string& text);

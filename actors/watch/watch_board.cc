@@ -54,6 +54,13 @@ void WatchBoard::set_routes(std::vector<std::vector<Route>> routes) {
   routes_ = std::move(routes);
 }
 
+void WatchBoard::set_places(const std::vector<std::string>& places) {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t r = 0; r < std::min(places.size(), state_.run.ranks.size()); ++r) {
+    state_.run.ranks[r].place = places[r];
+  }
+}
+
 void WatchBoard::set_waits(std::string waits) {
   const std::lock_guard lock(mutex_);
   state_.waits = std::move(waits);

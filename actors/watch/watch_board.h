@@ -36,6 +36,7 @@ class WatchBoard {
   /// `counted`: samples or tokens of the step. Bytes are counted if its timeline is there.
   void end_step(WatchedStep step, std::int64_t counted);
   void set_routes(std::vector<std::vector<Route>> routes);
+  void set_places(const std::vector<std::string>& places);
   void set_waits(std::string waits);
   void add_checkpoint(std::int64_t step, const std::string& path);
   void add_message(const std::string& text);

@@ -62,7 +62,7 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
       cluster_(cluster),
       output_(console),
       form_(progress_form(job.options.run.json)),
-      watch_(make_run_watch(job, cluster)),
+      watch_(make_run_watch(job)),
       progress_(progress_of(job.options.run, form_, output_, watch_.get())),
       reader_(job.options, output_, console),
       local_(job.options.workers.read_data ? std::optional(first_local_batch(job)) : std::nullopt),
@@ -346,6 +346,7 @@ void TrainRun::report(const StepResult& result) {
   if (watch_) {
     if (done_ == 1) {
       watch_->set_routes(routes_of(trainer_.status()));
+      watch_->set_places(places_of(job_, cluster_));
     }
     watch_->step(
         result, tokens().value_or(rows_ * job_.options.run.accumulate), std::move(measured));

@@ -39,7 +39,9 @@ class WatchedProgress : public Progress {
     form_->report(text, event);
   }
   void note(const std::string& text, const nlohmann::ordered_json& event) override {
-    watch_.message(text.substr(0, text.find_last_not_of('\n') + 1));
+    if (event.value("event", "") != "watch") {  // those who watch have the link
+      watch_.message(text.substr(0, text.find_last_not_of('\n') + 1));
+    }
     form_->note(text, event);
   }
   void text(const std::string& text) override { form_->text(text); }
@@ -58,7 +60,7 @@ std::string worker_text(const WorkerPlace& place, WorkerKind kind) {
   return place.host.empty() ? process : fmt::format("{}, {}", place.host, process);
 }
 
-WatchedRun watched_run(const TrainJob& job, const Cluster& cluster) {
+WatchedRun watched_run(const TrainJob& job) {
   const TrainOptions& o = job.options;
   WatchedRun run{.model = o.model.file.value_or(o.model.name),
                  .schedule = job.planned           ? job.planned->best().candidate.schedule_name
@@ -69,11 +71,9 @@ WatchedRun watched_run(const TrainJob& job, const Cluster& cluster) {
                  .takes_checkpoints = o.keeping.save_dir.has_value()};
   const Layout& layout = job.choice.layout;
   const std::vector<std::string> stages = RankSums(layout).stages();
-  const std::vector<WorkerPlace> places = cluster.workers();
   for (std::size_t r = 0; r < stages.size(); ++r) {
-    run.ranks.push_back({.stages = stages[r],
-                         .place = r < places.size() ? worker_text(places[r], o.workers.kind) : "",
-                         .billed_bytes = r < job.ranks.size() ? job.ranks[r].sum() : 0});
+    run.ranks.push_back(
+        {.stages = stages[r], .billed_bytes = r < job.ranks.size() ? job.ranks[r].sum() : 0});
   }
   for (int row = 0; row < layout.rows(); ++row) {
     std::vector<int>& ranks = run.ranks_of_rows.emplace_back();
@@ -86,14 +86,21 @@ WatchedRun watched_run(const TrainJob& job, const Cluster& cluster) {
 
 }  // namespace
 
-std::unique_ptr<Watch> make_run_watch(const TrainJob& job, const Cluster& cluster) {
-  return job.options.run.serve
-             ? std::make_unique<Watch>(watched_run(job, cluster), *job.options.run.serve)
-             : nullptr;
+std::unique_ptr<Watch> make_run_watch(const TrainJob& job) {
+  return job.options.run.serve ? std::make_unique<Watch>(watched_run(job), *job.options.run.serve)
+                               : nullptr;
 }
 
 std::unique_ptr<Progress> make_watched_progress(std::unique_ptr<Progress> form, Watch& watch) {
   return std::make_unique<WatchedProgress>(std::move(form), watch);
+}
+
+std::vector<std::string> places_of(const TrainJob& job, const Cluster& cluster) {
+  std::vector<std::string> places;
+  for (const WorkerPlace& place : cluster.workers()) {
+    places.push_back(worker_text(place, job.options.workers.kind));
+  }
+  return places;
 }
 
 std::vector<std::vector<Route>> routes_of(const std::vector<RankStatus>& ranks) {
