@@ -21,6 +21,7 @@
 #include "stagecraft/actors/trainer/steps/evaluation.h"
 #include "stagecraft/actors/trainer/steps/step_future.h"
 #include "stagecraft/actors/trainer/trainer.h"
+#include "stagecraft/actors/watch/watch.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/files/metrics_writer.h"
 #include "stagecraft/compiler/compile.h"

@@ -10,6 +10,7 @@ find_package(Catch2 3 REQUIRED)
 find_package(LibTorch 2.11 REQUIRED)
 find_package(CAF 0.17.6...<0.18 REQUIRED COMPONENTS core io openssl)
 find_package(ZeroMQ 4.3.4 REQUIRED)
+find_package(Httplib 0.11 REQUIRED)
 find_package(PNG 1.6 REQUIRED)
 find_package(TurboJPEG REQUIRED)
 

@@ -56,5 +56,5 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/stagecraftConfigVersion.
 install(FILES
   "${PROJECT_BINARY_DIR}/stagecraftConfig.cmake"
   "${PROJECT_BINARY_DIR}/stagecraftConfigVersion.cmake"
-  cmake/FindLibTorch.cmake cmake/FindCAF.cmake cmake/FindZeroMQ.cmake
+  cmake/FindLibTorch.cmake cmake/FindCAF.cmake cmake/FindZeroMQ.cmake cmake/FindHttplib.cmake
   DESTINATION ${package_dir})

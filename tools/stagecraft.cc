@@ -27,6 +27,7 @@
 #include "stagecraft/tools/schedule/schedule.h"
 #include "stagecraft/tools/trace/trace.h"
 #include "stagecraft/tools/version.h"
+#include "stagecraft/tools/watch/watch_commands.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -121,6 +122,14 @@ ExitCode dispatch(const std::vector<std::string>& words, Console& console) {
                            "compare a recorded run with its schedule",
                            &trace,
                            "the trace, or the schedule"),
+                   command("watch", "show a run of train --serve", &watch_run, "the run's state"),
+                   command(
+                       "status", "print one line about such a run", &run_status, "the run's state"),
+                   command("stop", "end such a run after its step", &stop_run, "the run's state"),
+                   command("checkpoint",
+                           "make such a run write a checkpoint",
+                           &checkpoint_run,
+                           "the run's state"),
                    of_runtime("doctor"),
                    of_runtime("launch"),
                    of_runtime("worker"),

@@ -24,9 +24,6 @@
 namespace stagecraft {
 namespace {
 
-/// Longest wait for an agent: agents never compute.
-constexpr std::chrono::seconds kAgentLimit{30};
-
 /// Returns each rank's part of the program's weights and buffers.
 StateOfRank initial_weights(const Graph& graph, std::vector<StateListing> listings) {
   std::map<std::string, at::Tensor> by_name;
@@ -298,12 +295,12 @@ void Crew::take_mirrors(const RecoveryPoint& point) {
   impl_->transfer.take_mirrors(point);
 }
 
-std::vector<std::optional<StatusReply>> Crew::status() {
+std::vector<std::optional<StatusReply>> Crew::status(std::chrono::milliseconds limit) {
   std::vector<AgentActor> agents;
   for (const Worker& worker : impl_->workers.all()) {
     agents.push_back(worker.agent);
   }
-  return ask_status(impl_->host, agents, kAgentLimit);
+  return ask_status(impl_->host, agents, limit);
 }
 
 }  // namespace stagecraft

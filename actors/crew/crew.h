@@ -79,9 +79,9 @@ class Crew {
   /// the rank ends before the tensor has come.
   [[nodiscard]] bool wait(Rank rank, const Future<at::Tensor>& awaited, Deadline deadline) const;
 
-  /// Returns the current activity of each rank, by rank; nothing for a rank whose agent is gone or
-  /// silent.
-  [[nodiscard]] std::vector<std::optional<StatusReply>> status();
+  /// Returns the current activity of each rank, by rank; nothing for a rank whose agent is gone, or
+  /// does not answer within `limit`.
+  [[nodiscard]] std::vector<std::optional<StatusReply>> status(std::chrono::milliseconds limit);
 
  private:
   struct Impl;

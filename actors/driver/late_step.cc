@@ -137,6 +137,13 @@ std::string what_to_look_at(const WaitGraph& waits, const std::vector<Rank>& cha
 
 }  // namespace
 
+std::string wait_sentence(std::vector<UnfinishedRank> unfinished, const Plan& plan) {
+  std::ranges::sort(unfinished, {}, &UnfinishedRank::rank);
+  const WaitGraph waits(unfinished, plan);
+  const std::vector<Rank> chain = chain_to_tell(waits, unfinished);
+  return chain_text(waits, chain) + others_text(waits, unfinished, chain);
+}
+
 Error late_step(std::vector<UnfinishedRank> unfinished,
                 const Plan& plan,
                 std::chrono::milliseconds deadline) {
@@ -151,10 +158,9 @@ Error late_step(std::vector<UnfinishedRank> unfinished,
   const std::vector<Rank> chain = chain_to_tell(waits, unfinished);
   const Rank end = chain.back();
   Error error(Errc::ClusterTimeout,
-              fmt::format("{}: {}{}; find out what holds {} up, or set a longer {}",
+              fmt::format("{}: {}; find out what holds {} up, or set a longer {}",
                           late,
-                          chain_text(waits, chain),
-                          others_text(waits, unfinished, chain),
+                          wait_sentence(unfinished, plan),
                           what_to_look_at(waits, chain),
                           kOption));
   error.about("step_deadline");

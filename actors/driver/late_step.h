@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "stagecraft/actors/driver/wait_graph.h"
@@ -15,6 +16,10 @@
 #include "stagecraft/compiler/plan/plan.h"
 
 namespace stagecraft {
+
+/// Returns who waits for whom: the chain to the rank at its end, then the other ranks.
+/// Requires: `unfinished` has a rank.
+[[nodiscard]] std::string wait_sentence(std::vector<UnfinishedRank> unfinished, const Plan& plan);
 
 /// Returns a ClusterTimeout. Its message is the chain of waits, and its place is that of the rank
 /// at the end. It blames no rank if the chain ends at the driver, or at a rank that has answered or

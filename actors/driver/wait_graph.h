@@ -49,8 +49,8 @@ class WaitGraph {
   [[nodiscard]] bool waits_for_sent(Rank rank) const;
 
   /// Returns the chain from `rank` on, in which each rank waits for the next. It is the shortest
-  /// way to a rank that holds others up. If there is none, it ends at any other end (WG-3). If there
-  /// is no end, it ends when a rank comes twice.
+  /// way to a rank that holds others up. If there is none, it ends at any other end (WG-3); if
+  /// there is no end, when a rank comes twice.
   [[nodiscard]] std::vector<Rank> chain_from(Rank rank) const;
   /// Returns the longest chain that ends at `rank`; each candidate is the shortest from its begin.
   /// Returns `rank` alone if no rank waits for it.

@@ -10,6 +10,8 @@
 
 #include "stagecraft/actors/crew/crew.h"
 #include "stagecraft/actors/crew/known_programs.h"
+#include "stagecraft/actors/driver/driver.h"
+#include "stagecraft/actors/driver/late_step.h"
 #include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/executor/optimizer/state_names.h"
@@ -35,6 +37,9 @@
 
 namespace stagecraft {
 namespace {
+
+/// The longest wait for the status of a rank: agents never compute.
+constexpr std::chrono::seconds kStatusLimit{30};
 
 /// Returns a number of ranks that is enough for a schedule that may be wrong. A rank without a task
 /// costs nothing.
@@ -496,7 +501,7 @@ const Plan& Trainer::plan() const {
 
 std::vector<RankStatus> Trainer::status() {
   std::vector<RankStatus> result;
-  for (const auto& reply : impl().crew->status()) {
+  for (const auto& reply : impl().crew->status(kStatusLimit)) {
     RankStatus& status =
         result.emplace_back(RankStatus{.rank = Rank(result.size()), .answers = reply.has_value()});
     if (!reply) {
@@ -516,6 +521,23 @@ std::vector<RankStatus> Trainer::status() {
     }
   }
   return result;
+}
+
+std::string Trainer::waits() {
+  std::vector<UnfinishedRank> unfinished;
+  std::int32_t program = kTraining;
+  const auto replies = impl().crew->status(kAskLimit);
+  for (std::size_t r = 0; r < replies.size(); ++r) {
+    const std::optional<StatusReply>& reply = replies[r];
+    if (!reply) {
+      const double seconds = std::chrono::duration<double>(kAskLimit).count();
+      unfinished.push_back({.rank = Rank(r), .silent_for = seconds});
+    } else if (reply->instruction >= 0) {
+      program = reply->program;
+      unfinished.push_back({.rank = Rank(r), .status = reply});
+    }
+  }
+  return unfinished.empty() ? "" : wait_sentence(unfinished, impl().programs.plan(program));
 }
 
 }  // namespace stagecraft

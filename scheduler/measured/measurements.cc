@@ -2,56 +2,33 @@
 
 #include <algorithm>
 
+#include "stagecraft/scheduler/measured/measured_waits.h"
+
 namespace stagecraft {
 namespace {
 
-/// Returns the span from the start of the first task of any row to the end of the last.
-TimeSpan tasks_span(const MeasuredStep& step) {
-  TimeSpan span = step.time;
-  bool first = true;
-  for (const MeasuredRow& row : step.rows) {
-    if (row.tasks.empty()) {
-      continue;
-    }
-    const double start = row.tasks.front().time.start;
-    const double end = row.tasks.back().time.end;
-    span = first ? TimeSpan{start, end}
-                 : TimeSpan{std::min(span.start, start), std::max(span.end, end)};
-    first = false;
-  }
-  return span;
-}
-
-/// Divides the wait before a task by its cause: the input that came last decides.
-void bill_gap(double free, const MeasuredTask& task, Bill& bill) {
-  const double start = task.time.start;
-  double made = free;
-  double there = free;
-  for (const MeasuredInput& input : task.inputs) {
-    if (input.arrived > there) {
-      there = input.arrived;
-      made = input.from_row ? input.made : free;
-    }
-  }
-  there = std::clamp(there, free, start);
-  made = std::clamp(made, free, there);
-  bill.bubbles.dependency += made - free;
-  bill.bubbles.transfer += there - made;
-  bill.overhead += start - there;
-}
-
 Bill measured_bill(const MeasuredRow& row, const TimeSpan& span) {
   Bill bill;
-  if (row.tasks.empty()) {
-    bill.bubbles.warm_up = span.length();
-    return bill;
+  for (const MeasuredTask& task : row.tasks) {
+    bill.busy += task.time.length();
   }
-  bill.bubbles.warm_up = row.tasks.front().time.start - span.start;
-  bill.bubbles.drain = span.end - row.tasks.back().time.end;
-  for (std::size_t i = 0; i < row.tasks.size(); ++i) {
-    bill.busy += row.tasks[i].time.length();
-    if (i > 0) {
-      bill_gap(row.tasks[i - 1].time.end, row.tasks[i], bill);
+  for (const MeasuredWait& wait : waits_of(row, span)) {
+    switch (wait.cause) {
+      case WaitCause::WarmUp:
+        bill.bubbles.warm_up += wait.time.length();
+        break;
+      case WaitCause::Dependency:
+        bill.bubbles.dependency += wait.time.length();
+        break;
+      case WaitCause::Transfer:
+        bill.bubbles.transfer += wait.time.length();
+        break;
+      case WaitCause::Overhead:
+        bill.overhead += wait.time.length();
+        break;
+      case WaitCause::Drain:
+        bill.bubbles.drain += wait.time.length();
+        break;
     }
   }
   return bill;

@@ -50,7 +50,8 @@ Page::Page(Chromium& browser, const std::string& path, const PageOptions& option
   call("Emulation.setEmulatedMedia",
        {{"features",
          {{{"name", "prefers-color-scheme"}, {"value", options.dark ? "dark" : "light"}}}}});
-  call("Page.navigate", {{"url", "file://" + path}});
+  const bool is_address = path.find("://") != std::string::npos;
+  call("Page.navigate", {{"url", is_address ? path : "file://" + path}});
   browser_.wait_for_event("Page.loadEventFired", session_);
 }
 

@@ -42,7 +42,7 @@ struct PageOptions {
 /// Holds one tab with one loaded page.
 class Page {
  public:
-  /// Opens `path`, which may end in a fragment, and waits until it is loaded.
+  /// Opens `path`, which may end in a fragment, or an address, and waits until it is loaded.
   Page(Chromium& browser, const std::string& path, const PageOptions& options = {});
 
   /// Returns the value of an expression after the page has painted.

@@ -23,5 +23,6 @@ struct HtmlAssets {
 extern const HtmlAssets kSchedulePage;  ///< render/html/page/
 extern const HtmlAssets kPlanPage;      ///< render/html/plan_page/
 extern const HtmlAssets kDagPage;       ///< render/html/dag_page/
+extern const HtmlAssets kRunPage;       ///< render/html/run_page/
 
 }  // namespace stagecraft::drawing

@@ -98,6 +98,7 @@ struct RunOptions {
   std::optional<std::string> eval_data;  ///< a folder, of a model file's evaluations
   std::int64_t log_every = 1;            ///< steps between lines of progress
   std::optional<double> step_deadline;   ///< seconds; none: the trainer's
+  std::optional<std::string> serve;      ///< address and port at which the run can be watched
   bool step_by_step = false;             ///< show each column, and wait for a line before the next
   bool dry_run = false;
   bool verify = false;

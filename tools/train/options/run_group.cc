@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/actors/watch/watch_access.h"
+#include "stagecraft/base/error.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/train/options/groups.h"
@@ -45,6 +47,14 @@ void add_run(CLI::App& app, RunOptions& o) {
       ->type_name("SECONDS")
       ->check(positive_number())
       ->group(kRunGroup);
+  app.add_option("--serve",
+                 o.serve,
+                 "let the run be watched in a browser and by `stagecraft watch`; prints the link "
+                 "(docs/watch.md)")
+      ->type_name("[ADDRESS:PORT]")
+      ->expected(0, 1)
+      ->default_str("127.0.0.1:0")
+      ->group(kRunGroup);
   app.add_flag("--step-by-step",
                o.step_by_step,
                "show each column of the schedule with what its tasks made, and wait for Enter "
@@ -83,6 +93,13 @@ void add_run(CLI::App& app, RunOptions& o) {
 }
 
 void check_run(const RunOptions& o) {
+  if (o.serve) {
+    try {
+      (void)parse_watch_place(*o.serve);
+    } catch (const Error& error) {
+      wrong_usage(kTrainCommand, "--serve: " + error.message());
+    }
+  }
   if (o.step_deadline && (*o.step_deadline < kLeastDeadline || *o.step_deadline > kMostDeadline)) {
     wrong_usage(kTrainCommand,
                 fmt::format("--step-deadline expects {} to {} seconds, found {}",

@@ -1,5 +1,6 @@
 #include "stagecraft/tools/train/run/run.h"
 
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <ostream>
@@ -23,6 +24,7 @@
 #include "stagecraft/tools/train/run/routes.h"
 #include "stagecraft/tools/train/run/run_files.h"
 #include "stagecraft/tools/train/run/run_header.h"
+#include "stagecraft/tools/train/run/run_watch.h"
 #include "stagecraft/tools/train/verify/named_state.h"
 #include "stagecraft/tools/train/verify/weights_hash.h"
 
@@ -31,11 +33,19 @@ namespace {
 
 constexpr int kPlansTold = 3;
 
+/// How often a paused run looks for a signal and for the end of a save.
+constexpr std::chrono::milliseconds kPauseLook{100};
+
 std::unique_ptr<Progress> progress_of(const RunOptions& options,
                                       ProgressForm form,
-                                      RunOutput& out) {
+                                      RunOutput& out,
+                                      Watch* watch) {
   std::unique_ptr<Progress> progress = make_progress(form, out);
-  return options.quiet ? make_quiet_progress(std::move(progress)) : std::move(progress);
+  if (options.quiet) {
+    progress = make_quiet_progress(std::move(progress));
+  }
+  return watch == nullptr ? std::move(progress)
+                          : make_watched_progress(std::move(progress), *watch);
 }
 
 /// Requires: a model from a file.
@@ -52,7 +62,8 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
       cluster_(cluster),
       output_(console),
       form_(progress_form(job.options.run.json)),
-      progress_(progress_of(job.options.run, form_, output_)),
+      watch_(make_run_watch(job)),
+      progress_(progress_of(job.options.run, form_, output_, watch_.get())),
       reader_(job.options, output_, console),
       local_(job.options.workers.read_data ? std::optional(first_local_batch(job)) : std::nullopt),
       plateau_(make_plateau(job.options.optimizer)),
@@ -107,6 +118,10 @@ bool TrainRun::has_more_steps() const {
 /// Reports what the run does, where it continues, and whether with other code than before.
 void TrainRun::report_start() {
   progress_->text(header_text(job_, rows_));
+  if (watch_) {
+    const std::string link = watch_->link();
+    progress_->note(fmt::format("watch      {}\n", link), {{"event", "watch"}, {"link", link}});
+  }
   if (job_.start.resumed_at) {
     const std::string& file = *job_.start.checkpoint;
     progress_->report(fmt::format("continues from {}, after step {} of {}\n",
@@ -133,13 +148,19 @@ ExitCode TrainRun::run() {
     report_start();
     report_cut();
     train(interrupt);
-  } catch (...) {
+  } catch (const std::exception& error) {
     progress_->text("");  // ends the live line, so that the message gets its own
+    end_watch(error.what());
     throw;
   }
   const int signal = has_more_steps() ? interrupt.received() : 0;
   if (signal != 0) {
     progress_->interrupted(trainer_.steps(), signal);
+  } else if (is_stopped() && has_more_steps()) {
+    progress_->note(
+        fmt::format(
+            "stopped by a watcher after step {} of {}\n", trainer_.steps(), job_.choice.steps),
+        {{"event", "stopped"}, {"step", trainer_.steps()}});
   }
   bool good = true;
   if (done_ == 0) {
@@ -147,6 +168,8 @@ ExitCode TrainRun::run() {
   } else {
     good = close(interrupt);
   }
+  end_watch(has_more_steps() ? fmt::format("it was stopped after step {}", trainer_.steps())
+                             : fmt::format("all {} steps are done", trainer_.steps()));
   if (signal != 0) {
     return interrupted_by(signal);
   }
@@ -170,7 +193,7 @@ void TrainRun::report_cut() {
 
 void TrainRun::train(const Interrupt& interrupt) {
   const auto& every = job_.options.run.eval_every;
-  while (has_more_steps() && interrupt.received() == 0 &&
+  while (has_more_steps() && interrupt.received() == 0 && !is_stopped() &&
          reader_.worth_going_on(trainer_.steps())) {
     report(step());
     if (every && trainer_.steps() % *every == 0) {
@@ -181,6 +204,29 @@ void TrainRun::train(const Interrupt& interrupt) {
     }
     metrics_->flush();
     checkpoints_->after_step(trainer_);
+    obey_watchers(interrupt);
+  }
+}
+
+void TrainRun::obey_watchers(const Interrupt& interrupt) {
+  if (!watch_) {
+    return;
+  }
+  do {
+    if (watch_->wants_checkpoint()) {
+      checkpoints_->save_now(trainer_);
+    }
+    checkpoints_->tell_done();
+  } while (interrupt.received() == 0 && watch_->wants_pause(kPauseLook));
+}
+
+bool TrainRun::is_stopped() const {
+  return watch_ && watch_->wants_end();
+}
+
+void TrainRun::end_watch(const std::string& how) {
+  if (watch_) {
+    watch_->end(how);
   }
 }
 
@@ -271,7 +317,8 @@ StepFuture TrainRun::enter(std::int64_t number, const WorkBatch& batch, bool upd
 /// The runtime counts updates made, a user counts steps from 1: the message uses the user's count.
 StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, bool updates) {
   try {
-    return enter(number, batch, updates).get();
+    const StepFuture step = enter(number, batch, updates);
+    return watch_ ? watch_->wait(step, trainer_) : step.get();
   } catch (const Error& error) {
     ErrorContext where = error.context();
     where.step.reset();
@@ -295,7 +342,15 @@ void TrainRun::report(const StepResult& result) {
   seconds_ += result.seconds;
   step_seconds_.push_back(result.seconds);
   last_loss_ = result.mean_loss;
-  timeline_->add(result);
+  std::shared_ptr<const MeasuredStep> measured = timeline_->add(result);
+  if (watch_) {
+    if (done_ == 1) {
+      watch_->set_routes(routes_of(trainer_.status()));
+      watch_->set_places(places_of(job_, cluster_));
+    }
+    watch_->step(
+        result, tokens().value_or(rows_ * job_.options.run.accumulate), std::move(measured));
+  }
   ranks_.add(result);
   if (trainer_.steps() % job_.options.run.log_every != 0 && has_more_steps()) {
     return;

@@ -17,6 +17,7 @@
 
 #include "stagecraft/actors/cluster/cluster.h"
 #include "stagecraft/actors/trainer/trainer.h"
+#include "stagecraft/actors/watch/watch.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/common/exit_code.h"
 #include "stagecraft/tools/common/interrupt.h"
@@ -59,6 +60,11 @@ class TrainRun {
   void evaluate();
   /// Sets the rate's factor of --lr-schedule plateau or epoch.
   void scale_rate(double factor);
+  /// Does what watchers ask for between two steps, and waits while they want a pause.
+  void obey_watchers(const Interrupt& interrupt);
+  [[nodiscard]] bool is_stopped() const;
+  /// Tells watchers how the run has ended.
+  void end_watch(const std::string& how);
   bool close(Interrupt& interrupt);
   bool verify();
   void report_end();
@@ -68,6 +74,7 @@ class TrainRun {
   const Cluster cluster_;
   RunOutput output_;
   const ProgressForm form_;
+  const std::unique_ptr<Watch> watch_;  ///< with --serve
   std::unique_ptr<Progress> progress_;
   ReaderWatch reader_;
   const std::optional<LocalBatch> local_;  ///< the first batch, if ranks read them

@@ -14,13 +14,22 @@ RunCheckpoints::RunCheckpoints(const KeepingOptions& options, Console& console, 
 }
 
 void RunCheckpoints::after_step(Trainer& trainer) {
-  if (!checkpoints_) {
-    return;
-  }
-  tell(checkpoints_->done());
+  tell_done();
   if (every_ && trainer.steps() % *every_ == 0) {
+    save_now(trainer);
+  }
+}
+
+void RunCheckpoints::save_now(Trainer& trainer) {
+  if (checkpoints_ && last_ != trainer.steps()) {
     tell(checkpoints_->save(trainer));
     last_ = trainer.steps();
+  }
+}
+
+void RunCheckpoints::tell_done() {
+  if (checkpoints_) {
+    tell(checkpoints_->done());
   }
 }
 
@@ -28,10 +37,7 @@ void RunCheckpoints::close(Trainer& trainer) {
   if (!checkpoints_) {
     return;
   }
-  if (last_ != trainer.steps()) {
-    tell(checkpoints_->save(trainer));
-    last_ = trainer.steps();
-  }
+  save_now(trainer);
   tell(checkpoints_->wait());
   if (failure_) {
     throw Error(*failure_);

@@ -24,6 +24,12 @@ class RunCheckpoints {
   /// standard error. Errors: those of CheckpointFolder::save.
   void after_step(Trainer& trainer);
 
+  /// Saves the last step now, unless it is saved. Errors: likewise.
+  void save_now(Trainer& trainer);
+
+  /// Reports a save that has ended, likewise.
+  void tell_done();
+
   /// Saves the last step, unless it is saved, and waits for it.
   /// Errors: the first failure of a save of this run.
   void close(Trainer& trainer);

@@ -46,20 +46,22 @@ RunTimeline::RunTimeline(const TrainJob& job,
   }
 }
 
-void RunTimeline::add(const StepResult& result) {
+std::shared_ptr<const MeasuredStep> RunTimeline::add(const StepResult& result) {
   for (std::size_t r = 0; r < plan_.ranks.size(); ++r) {
     if (result.timelines[r].size() != plan_.list_of(Rank(r)).instructions.size()) {
       log(Level::Warning,
           "step left out of the trace: the timeline of a rank is missing",
           {{"step", result.step}, {"rank", plan_.ranks[r].rank}});
-      return;
+      return nullptr;
     }
   }
   const TraceStep step = trace_step(result.step, plan_, job_.choice.layout, result.timelines);
-  measured_.add(measured_step(step, job_.choice.layout));
+  auto measured = std::make_shared<const MeasuredStep>(measured_step(step, job_.choice.layout));
+  measured_.add(*measured);
   if (trace_) {
     trace_->write(step);
   }
+  return measured;
 }
 
 void RunTimeline::report(Progress& progress, bool all) const {

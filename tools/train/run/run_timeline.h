@@ -4,6 +4,7 @@
 /// The run makes it, feeds it with every step, and uses it on its thread.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,8 +26,9 @@ class RunTimeline {
   /// Errors: UsageFile for a --trace that cannot be written.
   RunTimeline(const TrainJob& job, const Plan& plan, const std::vector<std::string>& stages);
 
-  /// Adds a step. Requires: it was recorded.
-  void add(const StepResult& result);
+  /// Adds a step, and returns it by the schedule's rows; null if the timeline of a rank is missing.
+  /// Requires: it was recorded.
+  std::shared_ptr<const MeasuredStep> add(const StepResult& result);
 
   /// Reports planned against measured. `all`: with the table of ranks; otherwise people get a few
   /// lines. Requires: a step was added.

@@ -1,4 +1,4 @@
-// Functions with which both pages build elements.
+// Functions with which the pages build elements.
 
 const byId = (id) => document.getElementById(id);
 

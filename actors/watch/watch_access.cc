@@ -1,0 +1,101 @@
+#include "stagecraft/actors/watch/watch_access.h"
+
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+
+#include "stagecraft/actors/launch/network/local_address.h"
+#include "stagecraft/base/error.h"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kMostPort = 65535;
+
+[[noreturn]] void refuse_place(const std::string& text) {
+  throw Error(Errc::UsageArgument,
+              fmt::format("expected ADDRESS:PORT, such as 127.0.0.1:0, found '{}'", text));
+}
+
+int port_in(std::string_view digits, const std::string& text) {
+  int port = -1;
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (failure != std::errc() || end != digits.data() + digits.size() || port < 0 ||
+      port > kMostPort) {
+    refuse_place(text);
+  }
+  return port;
+}
+
+bool is_token(const std::string& offered, const std::string& token) {
+  return offered.size() == token.size() &&
+         CRYPTO_memcmp(offered.data(), token.data(), token.size()) == 0;
+}
+
+std::string in_link(const WatchPlace& place) {
+  return host_and_port(place.address, static_cast<std::uint16_t>(place.port));
+}
+
+}  // namespace
+
+WatchPlace parse_watch_place(const std::string& text) {
+  WatchPlace place;
+  std::string address = text;
+  const std::size_t colon = text.rfind(':');
+  const bool has_port = colon != std::string::npos && !text.ends_with(']') &&
+                        (text.starts_with('[') || text.find(':') == colon);
+  if (has_port) {
+    place.port = port_in(std::string_view(text).substr(colon + 1), text);
+    address = text.substr(0, colon);
+  }
+  if (address.starts_with('[') && address.ends_with(']')) {
+    address = address.substr(1, address.size() - 2);
+  }
+  if (address == "localhost") {
+    address = "127.0.0.1";
+  }
+  if (address.find_first_not_of("0123456789abcdefABCDEF.:") != std::string::npos) {
+    refuse_place(text);
+  }
+  if (!address.empty()) {
+    place.address = address;
+  }
+  if (!is_loopback(place.address)) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("a run is watched at an address of this host alone, such as 127.0.0.1, "
+                            "because its server has no TLS; found {}: reach it from another host "
+                            "through ssh -L PORT:127.0.0.1:PORT",
+                            place.address));
+  }
+  return place;
+}
+
+std::string make_token() {
+  std::array<unsigned char, 16> bytes{};
+  if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
+    throw Error(Errc::Internal, "OpenSSL has no random numbers for a token");
+  }
+  std::string token;
+  for (const unsigned char byte : bytes) {
+    token += fmt::format("{:02x}", byte);
+  }
+  return token;
+}
+
+bool may_watch(const HttpRequest& request, const WatchPlace& place, const std::string& token) {
+  const bool is_here =
+      request.host == in_link(place) || request.host == fmt::format("localhost:{}", place.port);
+  const bool is_own = request.origin.empty() || request.origin == "http://" + request.host;
+  const bool changes = request.method != "GET";
+  return is_here && is_own &&
+         (is_token(request.bearer, token) || (!changes && is_token(request.token, token)));
+}
+
+std::string watch_link(const WatchPlace& place, const std::string& token) {
+  return fmt::format("http://{}/?token={}", in_link(place), token);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,121 @@
+/// Tests which requests a watched run answers.
+
+#include "stagecraft/actors/watch/watch_access.h"
+
+#include <algorithm>
+
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/error_of.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+const WatchPlace kPlace{.address = "127.0.0.1", .port = 8080};
+const std::string kToken = "0123456789abcdef0123456789abcdef";
+
+HttpRequest good_request() {
+  return {.method = "GET", .path = "/state", .host = "127.0.0.1:8080", .token = kToken};
+}
+
+}  // namespace
+
+TEST_CASE("a place is an address of this host in digits, and a port", "[actors][watch]") {
+  struct Form {
+    const char* text;
+    const char* address;
+    int port;
+  };
+  const Form forms[] = {{"127.0.0.1:0", "127.0.0.1", 0},
+                        {"127.0.0.1:8080", "127.0.0.1", 8080},
+                        {"127.0.0.2", "127.0.0.2", 0},
+                        {"localhost:9", "127.0.0.1", 9},
+                        {":8080", "127.0.0.1", 8080},
+                        {"[::1]:8080", "::1", 8080},
+                        {"[::1]", "::1", 0}};
+  for (const Form& form : forms) {
+    CAPTURE(form.text);
+    const WatchPlace place = parse_watch_place(form.text);
+    CHECK(place.address == form.address);
+    CHECK(place.port == form.port);
+  }
+  for (const char* text : {"127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1", "my.host:80", "a b"}) {
+    CAPTURE(text);
+    CHECK_THAT(thrown_error([&] { (void)parse_watch_place(text); }).message(),
+               ContainsSubstring("expected ADDRESS:PORT"));
+  }
+}
+
+TEST_CASE("an address that other hosts reach is refused, with the way that is left",
+          "[actors][watch]") {
+  for (const char* text : {"0.0.0.0:8080", "192.168.0.7:80", "[::]:80", "10.0.0.1"}) {
+    CAPTURE(text);
+    const Error error = thrown_error([&] { (void)parse_watch_place(text); });
+    CHECK(error.code() == Errc::UsageArgument);
+    CHECK_THAT(error.message(), ContainsSubstring("no TLS") && ContainsSubstring("ssh -L"));
+  }
+}
+
+TEST_CASE("tokens are long, and no two are equal", "[actors][watch]") {
+  const std::string token = make_token();
+  CHECK(token.size() == 32);
+  CHECK(token.find_first_not_of("0123456789abcdef") == std::string::npos);
+  CHECK(token != make_token());
+}
+
+TEST_CASE("a request needs the token, in the query or in a header", "[actors][watch]") {
+  HttpRequest request = good_request();
+  CHECK(may_watch(request, kPlace, kToken));
+  request.token = "";
+  CHECK_FALSE(may_watch(request, kPlace, kToken));
+  request.bearer = kToken;
+  CHECK(may_watch(request, kPlace, kToken));
+  for (const std::string& wrong :
+       {std::string(), kToken.substr(1), kToken + '0', 'f' + kToken.substr(1)}) {
+    CAPTURE(wrong);
+    HttpRequest other = good_request();
+    other.token = wrong;
+    other.bearer = wrong;
+    CHECK_FALSE(may_watch(other, kPlace, kToken));
+  }
+}
+
+TEST_CASE("names that are made to point here are refused, and pages of other origins",
+          "[actors][watch]") {
+  for (const char* host :
+       {"", "evil.example:8080", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:8080.evil.example"}) {
+    CAPTURE(host);
+    HttpRequest request = good_request();
+    request.host = host;
+    CHECK_FALSE(may_watch(request, kPlace, kToken));
+  }
+  for (const char* origin :
+       {"http://evil.example", "null", "https://127.0.0.1:8080", "http://127.0.0.1:8081"}) {
+    CAPTURE(origin);
+    HttpRequest request = good_request();
+    request.origin = origin;
+    CHECK_FALSE(may_watch(request, kPlace, kToken));
+  }
+  HttpRequest own = good_request();
+  own.origin = "http://127.0.0.1:8080";
+  CHECK(may_watch(own, kPlace, kToken));
+  own.host = "localhost:8080";
+  own.origin = "http://localhost:8080";
+  CHECK(may_watch(own, kPlace, kToken));
+}
+
+TEST_CASE("what changes the run takes the token in a header alone", "[actors][watch]") {
+  HttpRequest request = good_request();
+  request.method = "POST";
+  CHECK_FALSE(may_watch(request, kPlace, kToken));
+  request.bearer = kToken;
+  CHECK(may_watch(request, kPlace, kToken));
+}
+
+TEST_CASE("a link names the place, also in brackets", "[actors][watch]") {
+  CHECK(watch_link(kPlace, "t") == "http://127.0.0.1:8080/?token=t");
+  CHECK(watch_link({.address = "::1", .port = 1}, "t") == "http://[::1]:1/?token=t");
+}
+
+}  // namespace stagecraft

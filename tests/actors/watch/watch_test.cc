@@ -1,0 +1,124 @@
+/// Tests what a watched run answers to those with its link and to strangers.
+
+#include "stagecraft/actors/watch/watch.h"
+
+#include <chrono>
+#include <string>
+
+#include "stagecraft/tests/actors/watch/http_peer.h"
+#include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/eventually.h"
+
+namespace stagecraft {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
+
+/// Holds a watched run without a trainer, and what is in its link.
+struct Watched {
+  Watch watch{{.model = "mine", .schedule = "1f1b", .steps = 10, .ranks = {{"0"}}}};
+  int port = std::stoi(watch.link().substr(watch.link().rfind(':') + 1));
+  std::string token = watch.link().substr(watch.link().find('=') + 1);
+
+  [[nodiscard]] std::string host() const { return "127.0.0.1:" + std::to_string(port); }
+
+  /// Returns the answer to a request. `lines`: further headers.
+  [[nodiscard]] std::string ask(const std::string& method,
+                                const std::string& target,
+                                const std::string& lines = "") const {
+    return ask_as(host(), method, target, lines);
+  }
+  [[nodiscard]] std::string ask_as(const std::string& as_host,
+                                   const std::string& method,
+                                   const std::string& target,
+                                   const std::string& lines) const {
+    const HttpPeer peer(port);
+    (void)peer.send_all(method + ' ' + target + " HTTP/1.1\r\nHost: " + as_host + "\r\n" + lines +
+                        "\r\n");
+    return peer.read_all();
+  }
+  [[nodiscard]] std::string bearer() const { return "Authorization: Bearer " + token + "\r\n"; }
+};
+
+}  // namespace
+
+TEST_CASE("who has the link gets page, state and metrics", "[actors][watch]") {
+  Watched run;
+  run.watch.step({.step = 3, .mean_loss = 0.5, .seconds = 0.25}, 16);
+  CHECK_THAT(run.ask("GET", "/?token=" + run.token),
+             StartsWith("HTTP/1.1 200") && ContainsSubstring("<!doctype html>") &&
+                 ContainsSubstring("connect-src 'self'"));
+  CHECK_THAT(run.ask("GET", "/state", run.bearer()),
+             ContainsSubstring("\"step\":3") && ContainsSubstring("\"per_second\":64.0"));
+  CHECK_THAT(run.ask("GET", "/metrics", run.bearer()), ContainsSubstring("stagecraft_loss 0.5"));
+  CHECK_THAT(run.ask("GET", "/other", run.bearer()), StartsWith("HTTP/1.1 404"));
+  CHECK_THAT(run.ask("DELETE", "/state", run.bearer()), StartsWith("HTTP/1.1 405"));
+}
+
+TEST_CASE("strangers and pages of other origins get 403 and nothing else", "[actors][watch]") {
+  Watched run;
+  const std::string with_token = "/state?token=" + run.token;
+  for (const std::string& answer :
+       {run.ask("GET", "/state"),
+        run.ask("GET", "/no/such/path"),
+        run.ask("GET", "/state?token=0" + run.token.substr(1) + "0"),
+        run.ask("GET", with_token, "Origin: http://evil.example\r\n"),
+        run.ask_as("evil.example:" + std::to_string(run.port), "GET", with_token, ""),
+        run.ask("POST", "/stop?token=" + run.token)}) {
+    CHECK_THAT(answer, StartsWith("HTTP/1.1 403") && EndsWith("\r\n\r\n"));
+    CHECK_THAT(answer, !ContainsSubstring("Access-Control"));
+  }
+  CHECK_FALSE(run.watch.wants_end());
+}
+
+TEST_CASE("wishes reach the run, or say why they cannot", "[actors][watch]") {
+  Watched run;
+  CHECK_THAT(run.ask("POST", "/checkpoint", run.bearer()),
+             StartsWith("HTTP/1.1 409") && ContainsSubstring("--save-dir"));
+  CHECK_FALSE(run.watch.wants_checkpoint());
+  CHECK_THAT(run.ask("POST", "/pause", run.bearer()), StartsWith("HTTP/1.1 202"));
+  CHECK(run.watch.wants_pause(std::chrono::milliseconds(0)));
+  CHECK_THAT(run.ask("POST", "/continue", run.bearer()), StartsWith("HTTP/1.1 202"));
+  CHECK_FALSE(run.watch.wants_pause(std::chrono::milliseconds(0)));
+  CHECK_THAT(run.ask("POST", "/stop", run.bearer()), ContainsSubstring("\"accepted\":true"));
+  CHECK(run.watch.wants_end());
+  run.watch.end("done");
+  CHECK_THAT(run.ask("POST", "/stop", run.bearer()), ContainsSubstring("the run has ended"));
+}
+
+TEST_CASE("one who follows sees each state, and the end", "[actors][watch]") {
+  Watched run;
+  const HttpPeer peer(run.port);
+  REQUIRE(peer.send_all("GET /events?token=" + run.token + " HTTP/1.1\r\nHost: " + run.host() +
+                        "\r\n\r\n"));
+  run.watch.message("a note");
+  run.watch.end("all is done");
+  const std::string all = peer.read_all();
+  CHECK_THAT(all,
+             ContainsSubstring("text/event-stream") && ContainsSubstring("data: {") &&
+                 ContainsSubstring("a note") && ContainsSubstring("all is done"));
+}
+
+TEST_CASE("a client that reads nothing delays no step", "[actors][watch]") {
+  Watched run;
+  const HttpPeer slow(run.port);
+  REQUIRE(slow.send_all("GET /events?token=" + run.token + " HTTP/1.1\r\nHost: " + run.host() +
+                        "\r\n\r\n"));
+  const std::string long_text(std::size_t{1} << 20U, 'x');
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::int64_t step = 1; step <= 2000; ++step) {
+    if (step % 20 == 0) {
+      run.watch.message(long_text);  // soon no socket holds what is to be sent
+    }
+    run.watch.step({.step = step, .mean_loss = 1.0, .seconds = 0.001}, 1);
+  }
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+}
+
+TEST_CASE("a place that others reach is refused", "[actors][watch]") {
+  CHECK_THROWS(Watch(WatchedRun{}, "0.0.0.0:0"));
+}
+
+}  // namespace stagecraft
