@@ -18,10 +18,17 @@ void RunCheckpoints::after_step(Trainer& trainer) {
     return;
   }
   tell(checkpoints_->done());
-  if (every_ && trainer.steps() % *every_ == 0) {
+  if (every_ && trainer.steps() % *every_ == 0 && trainer.steps() > last_) {
     tell(checkpoints_->save(trainer));
     last_ = trainer.steps();
   }
+}
+
+std::optional<std::string> RunCheckpoints::newest() {
+  if (checkpoints_) {
+    tell(checkpoints_->wait());
+  }
+  return newest_;
 }
 
 void RunCheckpoints::close(Trainer& trainer) {
@@ -43,6 +50,7 @@ void RunCheckpoints::tell(const std::optional<SavedCheckpoint>& saved) {
     return;
   }
   if (!saved->failure) {
+    newest_ = saved->path;
     progress_.saved(saved->step, saved->path);
     return;
   }
