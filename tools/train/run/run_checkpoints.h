@@ -21,8 +21,8 @@ class RunCheckpoints {
   /// CheckpointFolder.
   RunCheckpoints(const KeepingOptions& options, Console& console, Progress& progress);
 
-  /// Saves at the steps of --save-every, but none twice, and reports saves that have ended; a failed one on
-  /// standard error. Errors: those of CheckpointFolder::save.
+  /// Saves at the steps of --save-every, but none twice, and reports saves that have ended; a
+  /// failed one on standard error. Errors: those of CheckpointFolder::save.
   void after_step(Trainer& trainer);
 
   /// Waits for the save in progress. Returns the newest checkpoint that this run has saved; nothing

@@ -113,8 +113,7 @@ std::vector<Rank> RunRecovery::lost_ranks(const Error& failure) const {
   const std::vector<WorkerPlace> now = cluster_.workers();
   std::vector<Rank> lost;
   for (std::size_t r = 0; r < static_cast<std::size_t>(job_.choice.layout.ranks()); ++r) {
-    const bool is_here = workers_[r].address.empty();  // a thread of this process
-    if (failure.context().rank == Rank(r) || (!is_here && now[r].address.empty())) {
+    if (failure.context().rank == Rank(r) || now[r].lost) {
       lost.emplace_back(r);
     }
   }

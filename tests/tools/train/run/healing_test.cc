@@ -95,12 +95,11 @@ TEST_CASE("a task that fails twice in its step ends the run (HG-2)", "[tools][re
 
 TEST_CASE("too many failures in a short time end the run", "[tools][restarts]") {
   Judge judge(100);
-  const auto fail = [&, step = 0]() mutable { return judge.judge(lost(1), ++step); };
+  auto fail = [&, step = 0]() mutable { return judge.judge(lost(1), ++step); };
   for (int i = 0; i < HealingLimits::kMostInWindow; ++i) {
     CHECK(fail().empty());
-    judge.clock->advance(std::chrono::seconds(14));
+    judge.clock->advance(std::chrono::seconds(12));
   }
-  judge.clock->advance(std::chrono::seconds(-10));
   CHECK(fail().empty());  // 60 s after the first
   CHECK_THAT(fail(),
              ContainsSubstring("5 restarts within 60 s have not helped") &&
