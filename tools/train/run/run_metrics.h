@@ -27,7 +27,7 @@ class RunMetrics {
   void step(const StepResult& result, std::int64_t units);
   /// Adds an evaluation after the last step passed to step().
   void evaluated(const EvalLine& found);
-  /// Adds to the next row that the run was healed before it, so often. `repeated`: steps made again.
+  /// Adds to the next row that the run was healed before it. `repeated`: steps made again.
   void healed(std::int64_t restarts, std::int64_t repeated, double seconds);
   /// Adds a step that was made, and whose results were lost with a worker.
   void lost(std::int64_t step);
