@@ -1,4 +1,5 @@
-/// Tests that the commands of docs/train-command.md, operate.md and traces.md run, each with two steps.
+/// Tests that the commands of docs/train-command.md, operate.md and traces.md run, each with two
+/// steps.
 /// train_costs_test.cc runs those of "Predicting a run" as they are.
 
 #include <regex>
