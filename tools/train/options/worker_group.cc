@@ -106,8 +106,8 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
       ->group(kWorkerGroup);
   app.add_option("--restarts",
                  o.restarts,
-                 "how often the run may replace lost workers and go on [0: it ends]")
-      ->check(whole_number(1))
+                 "how often the run may replace lost workers and go on; 0: their loss ends it")
+      ->check(whole_number(0))
       ->group(kWorkerGroup);
   app.add_option("--restart-window",
                  o.restart_window,

@@ -332,8 +332,8 @@ TEST_CASE("restarts are for workers that can be replaced", "[tools][restarts][ba
     CHECK_THAT(refused(with(option, {"--workers", "processes"})),
                ContainsSubstring(option.front() + " expects --restarts N"));
   }
-  CHECK_THAT(refused({"--restarts", "0", "--workers", "processes"}),
-             ContainsSubstring("--restarts"));
+  CHECK_THAT(refused({"--restarts", "-1", "--workers", "processes"}),
+             ContainsSubstring("--restarts expects"));
 }
 
 }  // namespace stagecraft::tests
