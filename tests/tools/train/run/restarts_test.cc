@@ -169,7 +169,7 @@ TEST_CASE("a run goes on from mirrors after a worker was killed at any instant (
 TEST_CASE("a run goes on after a worker was stopped, beyond the deadline or in silence",
           "[tools][restarts][processes]") {
   const bool silent = GENERATE(false, true);
-  const EnvironmentVariable silence("STAGECRAFT_SILENCE_SECONDS", silent ? "1" : "30");
+  const EnvironmentVariable silence("STAGECRAFT_SILENCE_SECONDS", silent ? "2" : "30");
   Struck run(2, {}, {"--restarts", "1", "--step-deadline", silent ? "60" : "2"});
   run.wait_for_step(3);
   REQUIRE(kill(run.workers().front(), SIGSTOP) == 0);
