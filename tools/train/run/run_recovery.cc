@@ -121,24 +121,24 @@ std::vector<Rank> RunRecovery::lost_ranks(const Error& failure) const {
 }
 
 void RunRecovery::replace(const Error& failure, Healed& healed) {
+  const std::vector<WorkerPlace> before = cluster_.workers();
   for (const Rank rank : lost_ranks(failure)) {
-    const WorkerPlace& known = workers_[rank.index()];
-    if (cluster_.workers()[rank.index()].incarnation != known.incarnation) {
-      continue;  // with another rank of its process
+    if (cluster_.workers()[rank.index()].incarnation != before[rank.index()].incarnation) {
+      continue;  // it was replaced with another rank of its process
     }
     try {
       cluster_.replace(rank);
     } catch (Error& error) {
       throw error.with({.rank = rank});
     }
-    const std::vector<WorkerPlace> now = cluster_.workers();
-    for (std::size_t r = 0; r < now.size(); ++r) {
-      if (now[r].incarnation != workers_[r].incarnation) {
-        healed.workers.push_back({workers_[r], now[r]});
-      }
-    }
-    workers_ = now;
   }
+  const std::vector<WorkerPlace> now = cluster_.workers();
+  for (std::size_t r = 0; r < now.size(); ++r) {
+    if (now[r].incarnation != workers_[r].incarnation) {
+      healed.workers.push_back({workers_[r], now[r]});
+    }
+  }
+  workers_ = now;
 }
 
 /// Returns false if no copies have a whole state. An error about a lost rank names it.
