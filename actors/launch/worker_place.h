@@ -11,6 +11,7 @@ namespace stagecraft {
 
 struct WorkerPlace {
   Rank rank;
+  bool lost = false;              ///< it has ended or is silent, and was not replaced
   std::int64_t process = 0;       ///< its id; 0 before one was needed
   std::int64_t incarnation = 0;   ///< how often the worker was replaced
   std::string address;            ///< where tensors reach it; empty for a thread of this process

@@ -78,6 +78,8 @@ class Place {
   [[nodiscard]] bool is_free() const;
   /// Returns whether the worker can be reached as far as is known.
   [[nodiscard]] bool is_connected() const;
+  /// Returns whether its worker has ended, or has joined and cannot be reached.
+  [[nodiscard]] bool is_lost() const { return end_ || (member_ && !is_connected()); }
 
   /// Empty -> Queued, or Expected for a worker that comes by itself.
   void call(bool comes_by_itself);

@@ -277,7 +277,7 @@ WorkerPlace Places::who(int place) const {
     return {};
   }
   const Place& there = at(place);
-  WorkerPlace who{.incarnation = there.incarnation()};
+  WorkerPlace who{.lost = there.is_lost(), .incarnation = there.incarnation()};
   who.process = text_.process_id(there);
   if (there.member()) {
     who.address = there.member()->port.endpoint;

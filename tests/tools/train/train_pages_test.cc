@@ -1,4 +1,5 @@
-/// Tests that the commands of docs/train-command.md and docs/traces.md run, each with two steps.
+/// Tests that the commands of docs/train-command.md, operate.md and traces.md run, each with two
+/// steps.
 /// train_costs_test.cc runs those of "Predicting a run" as they are.
 
 #include <regex>
@@ -60,6 +61,13 @@ TEST_CASE("every command of train-command.md runs", "[tools][train][docs]") {
   const std::vector<std::string> commands =
       commands_of_page("train-command.md", "## Predicting a run");
   REQUIRE(commands.size() >= 6);
+  check_commands(commands, folder.path());
+}
+
+TEST_CASE("every command of operate.md runs", "[tools][train][docs]") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> commands = commands_of_page("operate.md", "");
+  REQUIRE(!commands.empty());
   check_commands(commands, folder.path());
 }
 

@@ -132,6 +132,26 @@ void write_files(const TrainJob& job, Console& console) {
   }
 }
 
+/// Returns the bytes of mirrors: two copies of each rank's state in its process, and two in that of
+/// the next rank (mirror.h). A rank has no more buffers than the model.
+double mirror_bytes(const std::vector<RankMemory>& ranks, double buffers) {
+  constexpr double kCopies = 4.0;
+  double state = 0.0;
+  for (const RankMemory& rank : ranks) {
+    state += static_cast<double>(rank.weights + rank.states);
+  }
+  return kCopies * (state + buffers * static_cast<double>(ranks.size()));
+}
+
+/// Returns whether ranks keep mirrors: if --mirror says so, else where they help and memory
+/// suffices.
+bool keeps_mirrors(const WorkerOptions& options,
+                   const std::vector<RankMemory>& ranks,
+                   const MemoryBill& with,
+                   const std::vector<MemoryLimit>& limits) {
+  return options.restarts > 0 && options.mirror.value_or(ranks.size() > 1 && with.fits(limits));
+}
+
 double planned_activation_bytes(const Program& program, const Plan& plan) {
   double bytes = 0.0;
   for (const RankPlan& rank : plan.ranks) {
@@ -199,6 +219,11 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
     bytes.one_process = one_process_bytes(verify_order(execution, choice), program);
   }
   const double activations = planned_activation_bytes(execution.sized, *execution.plan);
+  WorkBytes with_mirrors = bytes;
+  with_mirrors.mirrors = mirror_bytes(ranks, bytes.buffers);
+  const bool mirrors = keeps_mirrors(
+      options.workers, ranks, MemoryBill(options, choice, with_mirrors, activations), limits);
+  bytes = mirrors ? with_mirrors : bytes;
   if (!options.run.force && !options.run.dry_run) {
     check_memory(options, choice, bytes, activations, limits);
   }
@@ -215,6 +240,7 @@ TrainJob make_job(const TrainOptions& options, const RunStart& start, Console& c
                std::move(decision.choice),
                std::move(decision.execution),
                std::move(memory),
+               mirrors,
                std::move(ranks),
                std::move(limits),
                std::move(decision.planned),

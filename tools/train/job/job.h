@@ -27,6 +27,7 @@ struct TrainJob {
   Choice choice;
   Execution execution;  ///< of the program by the choice's schedule
   MemoryBill memory;
+  bool mirrors = false;               ///< each rank's state is kept by the next, too
   std::vector<RankMemory> ranks;      ///< what each holds, by rank
   std::vector<MemoryLimit> limits;    ///< from before the model was built
   std::optional<PlannedRun> planned;  ///< with --plan

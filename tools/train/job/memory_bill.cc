@@ -176,6 +176,9 @@ MemoryBill::MemoryBill(const TrainOptions& options,
       work.on_ranks.value_or(on_ranks(shared.weights(), held) + on_ranks(shared.gradients(), held) +
                              states * on_ranks(shared.states(), optimized) +
                              on_ranks(shared.states(), work.masters)));
+  if (work.mirrors > 0.0) {
+    add(Time::Run, "mirrors: copies of the ranks' states in the memory of others", work.mirrors);
+  }
   if (options.run.verify) {
     const OneProcessBytes& one = work.one_process;
     add(Time::Run,
@@ -242,6 +245,13 @@ double MemoryBill::on_gpus() const {
   return sum(Time::Run, true) + sum(Time::Step, true);
 }
 
+bool MemoryBill::fits(const std::vector<MemoryLimit>& limits) const {
+  const MemoryLimit* const machine = limit_of(limits, false);
+  const MemoryLimit* const gpus = limit_of(limits, true);
+  return (machine == nullptr || to_run() <= machine->bytes) &&
+         (gpus == nullptr || on_gpus() <= gpus->bytes);
+}
+
 std::string MemoryBill::text(const std::vector<MemoryLimit>& limits) const {
   std::vector<std::vector<std::string>> rows;
   for (const MemoryLine& line : lines_) {
@@ -261,14 +271,10 @@ std::string MemoryBill::text(const std::vector<MemoryLimit>& limits) const {
 }
 
 nlohmann::ordered_json MemoryBill::json(const std::vector<MemoryLimit>& limits) const {
-  const MemoryLimit* const machine = limit_of(limits, false);
-  const MemoryLimit* const gpus = limit_of(limits, true);
-  const bool fits = (machine == nullptr || to_run() <= machine->bytes) &&
-                    (gpus == nullptr || on_gpus() <= gpus->bytes);
   nlohmann::ordered_json object{{"to_compile_bytes", number_json(to_compile())},
                                 {"to_run_bytes", number_json(to_run())},
                                 {"on_gpus_bytes", number_json(on_gpus())},
-                                {"fits", fits},
+                                {"fits", fits(limits)},
                                 {"lines", nlohmann::ordered_json::array()},
                                 {"limits", nlohmann::ordered_json::array()}};
   for (const MemoryLine& line : lines_) {

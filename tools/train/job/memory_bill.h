@@ -49,6 +49,8 @@ class MemoryBill {
   [[nodiscard]] double to_run() const;
   /// Returns the most that all GPUs hold at once.
   [[nodiscard]] double on_gpus() const;
+  /// Returns whether the limits leave as much.
+  [[nodiscard]] bool fits(const std::vector<MemoryLimit>& limits) const;
 
   /// Returns a table: names, bytes, and what `limits` leave.
   [[nodiscard]] std::string text(const std::vector<MemoryLimit>& limits) const;

@@ -29,8 +29,9 @@ void add_optimizer(CLI::App& app, OptimizerOptions& options);
 void check_optimizer_settings(const OptimizerOptions& options, const CLI::App& app);
 
 void add_workers(CLI::App& app, WorkerOptions& options);
-/// Checks the group. Errors: UsageArgument for credentials of workers that need none.
-void check_workers(const WorkerOptions& options);
+/// Checks the group. Errors: UsageArgument for credentials of workers that need none, and for
+/// restarts of workers that cannot be replaced.
+void check_workers(const WorkerOptions& options, const CLI::App& app);
 
 void add_run(CLI::App& app, RunOptions& options);
 /// Checks the group. Errors: UsageArgument for a deadline outside the range of a trainer.

@@ -108,7 +108,7 @@ std::variant<TrainOptions, HelpText> parse_train_options(
   check_copies(options.pipeline);
   check_planner(options, app);
   settle_keeping(options.keeping, app);
-  check_workers(options.workers);
+  check_workers(options.workers, app);
   check_rate_steps(options);
   if (options.optimizer.rate_kind == RateKind::Plateau && !options.run.eval_every) {
     wrong_usage(kTrainCommand,

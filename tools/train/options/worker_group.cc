@@ -1,6 +1,8 @@
 #include <cstdint>
+#include <optional>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "stagecraft/actors/executor/device/device_name.h"
 #include "stagecraft/base/error.h"
@@ -29,6 +31,23 @@ void check_device(const WorkerOptions& o) {
   wrong_usage(kTrainCommand,
               "--memory-limit expects --device cpu, found --device " + o.device +
                   "; leave one of the two out");
+}
+
+void check_restarts(const WorkerOptions& o, const CLI::App& app) {
+  if (o.restarts > 0 && o.kind == WorkerKind::Threads) {
+    wrong_usage(kTrainCommand,
+                "--restarts expects --workers processes or joining, found threads, which end with "
+                "the command: name one of them, or leave --restarts out");
+  }
+  for (const char* option : {"--mirror", "--restart-window"}) {
+    if (o.restarts == 0 && app.count(option) > 0) {
+      wrong_usage(
+          kTrainCommand,
+          fmt::format("{} expects --restarts N, without which the loss of a worker ends the "
+                      "run; found none",
+                      option));
+    }
+  }
 }
 
 }  // namespace
@@ -85,6 +104,25 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
       "different kinds compute the same bits")
       ->envname("STAGECRAFT_PROCESSOR")
       ->group(kWorkerGroup);
+  app.add_option("--restarts",
+                 o.restarts,
+                 "how often the run may replace lost workers and go on; 0: their loss ends it")
+      ->check(whole_number(0))
+      ->group(kWorkerGroup);
+  app.add_option("--restart-window",
+                 o.restart_window,
+                 "seconds in which no more than 5 restarts may happen")
+      ->type_name("SECONDS")
+      ->check(positive_number())
+      ->group(kWorkerGroup);
+  add_choice<std::optional<bool>>(
+      app,
+      "--mirror",
+      o.mirror,
+      {{"yes", true}, {"no", false}},
+      "with --restarts, keep a copy of each rank's state in the memory of the next "
+      "[yes if memory suffices]")
+      ->group(kWorkerGroup);
   app.add_option("--credentials",
                  o.credentials,
                  "folder of `stagecraft credentials make`, for worker processes [made for the run]")
@@ -92,8 +130,9 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
       ->group(kWorkerGroup);
 }
 
-void check_workers(const WorkerOptions& o) {
+void check_workers(const WorkerOptions& o, const CLI::App& app) {
   check_device(o);
+  check_restarts(o, app);
   if (o.credentials && o.kind == WorkerKind::Threads) {
     wrong_usage(
         kTrainCommand,

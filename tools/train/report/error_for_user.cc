@@ -49,6 +49,7 @@ Error error_for_user(const Error& error, const TrainOptions& options) {
                                {"device", "--device"},
                                {"master_weights", "--master-weights"},
                                {"memory_limit", "--memory-limit"},
+                               {"mirror", "--mirror"},
                                {"optimizer", "--optimizer"},
                                {"step_deadline", "--step-deadline"},
                                {"threads_per_worker", "--threads-per-worker"},

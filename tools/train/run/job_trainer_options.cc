@@ -26,7 +26,8 @@ TrainerOptions trainer_options(const TrainJob& job, Progress& progress, Console&
                       .device_reduce = options.workers.device_reduce,
                       .memory_limit = options.workers.memory_limit,
                       .dispatch = options.pipeline.dispatch,
-                      .record_timeline = true};
+                      .record_timeline = true,
+                      .mirror = job.mirrors};
   if (options.run.step_deadline) {
     made.step_deadline =
         std::chrono::milliseconds(static_cast<std::int64_t>(*options.run.step_deadline * 1000.0));

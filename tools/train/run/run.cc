@@ -1,5 +1,6 @@
 #include "stagecraft/tools/train/run/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <filesystem>
@@ -71,10 +72,7 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
                          ? std::optional(epoch_batches(job))
                          : std::nullopt),
       rows_(sample_rows(job.work->batch(0, job.choice.shape).inputs)),
-      trainer_(cluster,
-               job.execution,
-               make_optimizer(job.options.optimizer),
-               trainer_options(job, *progress_, console)),
+      trainer_(make_trainer()),
       ranks_(job.choice.layout) {
   if (job.options.run.verify) {
     one_process_.emplace(job);
@@ -82,16 +80,24 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
   if (job.start.checkpoint) {
     load(*job.start.checkpoint);
   }
+  told_ = evaluated_ = settled_ = trainer_->steps();
+  next_of_one_process_ = told_ * job.options.run.accumulate;
   checkpoints_.emplace(job_.options.keeping, console_, *progress_);
-  metrics_.emplace(job_, trainer_.steps(), console_);
-  timeline_.emplace(job_, trainer_.plan(), ranks_.stages());
+  metrics_.emplace(job_, trainer_->steps(), console_);
+  timeline_.emplace(job_, *job_.execution.plan, ranks_.stages());
+  recovery_.emplace(job_, cluster_, [this] { return make_trainer(); });
+}
+
+Trainer TrainRun::make_trainer() {
+  return {cluster_,
+          job_.execution,
+          make_optimizer(job_.options.optimizer),
+          trainer_options(job_, *progress_, console_)};
 }
 
 void TrainRun::load(const std::string& path) {
   const CheckpointReader file(path);
-  trainer_.load(
-      file,
-      job_.options.keeping.seed_from == SeedChoice::Option ? SeedFrom::Trainer : SeedFrom::Same);
+  load_checkpoint(*trainer_, file, job_.options);
   if (!has_more_steps()) {
     throw Error(
         Errc::UsageArgument,
@@ -99,7 +105,7 @@ void TrainRun::load(const std::string& path) {
                     "give a larger --steps",
                     job_.choice.steps,
                     path,
-                    trainer_.steps()));
+                    trainer_->steps()));
   }
   if (one_process_) {
     one_process_->load(read_checkpoint(path));
@@ -108,11 +114,11 @@ void TrainRun::load(const std::string& path) {
     loop_ = *file.header().loop;
     scale_rate(loop_.watch.rate_factor);
   }
-  other_processors_ = other_processors(file.header().processors, trainer_.processors());
+  other_processors_ = other_processors(file.header().processors, trainer_->processors());
 }
 
 bool TrainRun::has_more_steps() const {
-  return trainer_.steps() < job_.choice.steps;
+  return trainer_->steps() < job_.choice.steps;
 }
 
 /// Reports what the run does, where it continues, and whether with other code than before.
@@ -126,10 +132,10 @@ void TrainRun::report_start() {
     const std::string& file = *job_.start.checkpoint;
     progress_->report(fmt::format("continues from {}, after step {} of {}\n",
                                   std::filesystem::path(file).filename().string(),
-                                  trainer_.steps(),
+                                  trainer_->steps(),
                                   job_.choice.steps),
                       {{"event", "resumed"},
-                       {"step", trainer_.steps()},
+                       {"step", trainer_->steps()},
                        {"steps", job_.choice.steps},
                        {"file", file}});
   }
@@ -147,7 +153,7 @@ ExitCode TrainRun::run() {
   try {
     report_start();
     report_cut();
-    train(interrupt);
+    with_healing(interrupt, [] {});
   } catch (const std::exception& error) {
     progress_->text("");  // ends the live line, so that the message gets its own
     end_watch(error.what());
@@ -155,21 +161,21 @@ ExitCode TrainRun::run() {
   }
   const int signal = has_more_steps() ? interrupt.received() : 0;
   if (signal != 0) {
-    progress_->interrupted(trainer_.steps(), signal);
+    progress_->interrupted(trainer_->steps(), signal);
   } else if (is_stopped() && has_more_steps()) {
     progress_->note(
         fmt::format(
-            "stopped by a watcher after step {} of {}\n", trainer_.steps(), job_.choice.steps),
-        {{"event", "stopped"}, {"step", trainer_.steps()}});
+            "stopped by a watcher after step {} of {}\n", trainer_->steps(), job_.choice.steps),
+        {{"event", "stopped"}, {"step", trainer_->steps()}});
   }
   bool good = true;
   if (done_ == 0) {
-    reader_.report(trainer_.steps(), has_more_steps());
+    reader_.report(trainer_->steps(), has_more_steps());
   } else {
     good = close(interrupt);
   }
-  end_watch(has_more_steps() ? fmt::format("it was stopped after step {}", trainer_.steps())
-                             : fmt::format("all {} steps are done", trainer_.steps()));
+  end_watch(has_more_steps() ? fmt::format("it was stopped after step {}", trainer_->steps())
+                             : fmt::format("all {} steps are done", trainer_->steps()));
   if (signal != 0) {
     return interrupted_by(signal);
   }
@@ -191,20 +197,49 @@ void TrainRun::report_cut() {
   }
 }
 
+/// Continues wherever the run is. Steps that were reported are made again in any case.
 void TrainRun::train(const Interrupt& interrupt) {
-  const auto& every = job_.options.run.eval_every;
-  while (has_more_steps() && interrupt.received() == 0 && !is_stopped() &&
-         reader_.worth_going_on(trainer_.steps())) {
+  for (;;) {
+    if (trainer_->steps() > settled_) {
+      settle(interrupt);
+    }
+    if (trainer_->steps() >= told_ &&
+        (!has_more_steps() || interrupt.received() != 0 || is_stopped() ||
+         !reader_.worth_going_on(trainer_->steps()))) {
+      return;
+    }
     report(step());
-    if (every && trainer_.steps() % *every == 0) {
-      evaluate();
+  }
+}
+
+/// Does what follows a step. If the step is repeated, or was followed up to the loss of a worker,
+/// nothing is reported twice (keeps TN-4).
+void TrainRun::settle(const Interrupt& interrupt) {
+  const std::int64_t step = trainer_->steps();
+  const auto& every = job_.options.run.eval_every;
+  if (every && step % *every == 0 && (plateau_ || step > evaluated_)) {
+    evaluate();
+  }
+  if (plateau_) {
+    trainer_->set_loop_state(step, loop_);
+  }
+  metrics_->flush();
+  checkpoints_->after_step(*trainer_);
+  settled_ = step;
+  obey_watchers(interrupt);
+}
+
+/// Trains to the end, and then does this work, which needs the ranks. Heals the run as often as it
+/// may.
+void TrainRun::with_healing(const Interrupt& interrupt, const std::function<void()>& work) {
+  for (;;) {
+    try {
+      train(interrupt);
+      work();
+      return;
+    } catch (const Error& failure) {
+      heal(failure);
     }
-    if (plateau_) {
-      trainer_.set_loop_state(trainer_.steps(), loop_);
-    }
-    metrics_->flush();
-    checkpoints_->after_step(trainer_);
-    obey_watchers(interrupt);
   }
 }
 
@@ -214,7 +249,7 @@ void TrainRun::obey_watchers(const Interrupt& interrupt) {
   }
   do {
     if (watch_->wants_checkpoint()) {
-      checkpoints_->save_now(trainer_);
+      checkpoints_->save_now(*trainer_);
     }
     checkpoints_->tell_done();
   } while (interrupt.received() == 0 && watch_->wants_pause(kPauseLook));
@@ -227,6 +262,29 @@ bool TrainRun::is_stopped() const {
 void TrainRun::end_watch(const std::string& how) {
   if (watch_) {
     watch_->end(how);
+  }
+}
+
+void TrainRun::heal(const Error& failure) {
+  const std::int64_t before = recovery_->restarts();
+  const Healed healed = recovery_->heal(failure, trainer_, *checkpoints_);
+  const std::int64_t after = trainer_->steps();
+  recovery_->report(healed, after, told_, *progress_);
+  if (watch_) {
+    watch_->set_places(places_of(job_, cluster_));
+  }
+  metrics_->healed(
+      recovery_->restarts() - before, std::max<std::int64_t>(told_ - after, 0), healed.seconds);
+  if (after > told_) {  // all ranks have made the step, and the report of it was lost
+    metrics_->lost(after);
+    told_ = after;
+  }
+  if (after <= settled_) {
+    settled_ = after;
+    loop_ = trainer_->loop_state().value_or(LoopState());
+  }
+  if (plateau_) {
+    scale_rate(loop_.watch.rate_factor);
   }
 }
 
@@ -252,18 +310,23 @@ bool TrainRun::close(Interrupt& interrupt) {
   };
   interrupt.enter(saves(job_.options.keeping) ? Interrupt::Phase::Saving
                                               : Interrupt::Phase::Ending);
-  attempt([&] { save_checkpoint(job_, trainer_, *progress_); });
-  attempt([&] { save_weights(job_, trainer_, *progress_); });
-  attempt([&] { save_module(job_, trainer_, *progress_); });
-  attempt([&] { checkpoints_->close(trainer_); });
+  const auto attempt_on_ranks = [&](const std::function<void()>& work) {
+    if (trainer_) {  // else an attempt has failed with the reason
+      attempt([&] { with_healing(interrupt, work); });
+    }
+  };
+  attempt_on_ranks([&] { save_checkpoint(job_, *trainer_, *progress_); });
+  attempt_on_ranks([&] { save_weights(job_, *trainer_, *progress_); });
+  attempt_on_ranks([&] { save_module(job_, *trainer_, *progress_); });
+  attempt_on_ranks([&] { checkpoints_->close(*trainer_); });
   interrupt.enter(Interrupt::Phase::Ending);
   bool good = true;
-  attempt([&] { good = verify(); });
-  attempt([&] { report_end(); });
+  attempt_on_ranks([&] { good = verify(); });
+  attempt_on_ranks([&] { report_end(); });
   attempt([&] { timeline_->write_costs(console_); });
   attempt([&] { timeline_->close(); });
   attempt([&] { metrics_->close(); });
-  reader_.report(trainer_.steps(), has_more_steps());
+  reader_.report(told_, told_ < job_.choice.steps);
   if (failure) {
     std::rethrow_exception(failure);
   }
@@ -272,7 +335,7 @@ bool TrainRun::close(Interrupt& interrupt) {
 
 /// Makes one update, of --accumulate batches.
 StepResult TrainRun::step() {
-  const std::int64_t index = trainer_.steps();
+  const std::int64_t index = trainer_->steps();
   const std::int64_t batches = job_.options.run.accumulate;
   if (epoch_batches_) {
     scale_rate(epoch_factor(job_.options.optimizer, index * batches, *epoch_batches_));
@@ -285,17 +348,33 @@ StepResult TrainRun::step() {
       batch = job_.work->batch(number, job_.choice.shape);
     }
     StepResult result = pipeline_step(number, batch, updates);
+    bool is_new = false;
     if (one_process_) {
-      one_process_->train(batch, updates);
+      train_one_process(number);
+      is_new = next_of_one_process_ == number;
+      if (is_new) {
+        one_process_->train(batch, updates);
+        ++next_of_one_process_;
+      }
     }
     if (!updates) {
       continue;
     }
     metrics_->step(result, tokens().value_or(rows_ * batches));
-    if (one_process_) {
+    if (is_new) {
       one_process_->compare(index + 1, result);
     }
     return result;
+  }
+}
+
+/// Trains the one process on the batches before this one that it has not seen: those of a step
+/// whose results were lost with a worker.
+void TrainRun::train_one_process(std::int64_t until) {
+  const std::int64_t batches = job_.options.run.accumulate;
+  for (; next_of_one_process_ < until; ++next_of_one_process_) {
+    one_process_->train(job_.work->batch(next_of_one_process_, job_.choice.shape),
+                        (next_of_one_process_ + 1) % batches == 0);
   }
 }
 
@@ -308,17 +387,17 @@ StepFuture TrainRun::enter(std::int64_t number, const WorkBatch& batch, bool upd
   if (local_) {
     LocalBatch local = *local_;
     local.number = number;
-    return updates ? trainer_.step(local) : trainer_.accumulate(local);
+    return updates ? trainer_->step(local) : trainer_->accumulate(local);
   }
-  return updates ? trainer_.step(batch.inputs, batch.labels)
-                 : trainer_.accumulate(batch.inputs, batch.labels);
+  return updates ? trainer_->step(batch.inputs, batch.labels)
+                 : trainer_->accumulate(batch.inputs, batch.labels);
 }
 
 /// The runtime counts updates made, a user counts steps from 1: the message uses the user's count.
 StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, bool updates) {
   try {
     const StepFuture step = enter(number, batch, updates);
-    return watch_ ? watch_->wait(step, trainer_) : step.get();
+    return watch_ ? watch_->wait(step, *trainer_) : step.get();
   } catch (const Error& error) {
     ErrorContext where = error.context();
     where.step.reset();
@@ -328,7 +407,7 @@ StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, 
                                                       static_cast<int>(where.microbatch->index()),
                                                       job_.choice.shape)
                                  : error.text();
-    Error told(error.code(), fmt::format("step {} failed: {}", trainer_.steps() + 1, text));
+    Error told(error.code(), fmt::format("step {} failed: {}", trainer_->steps() + 1, text));
     told.about(error.option()).advise(error.advice()).with(where);
     if (error.cause() != nullptr) {
       told.because(*error.cause());
@@ -338,6 +417,10 @@ StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, 
 }
 
 void TrainRun::report(const StepResult& result) {
+  if (trainer_->steps() <= told_) {
+    return;  // it is repeated
+  }
+  told_ = trainer_->steps();
   ++done_;
   seconds_ += result.seconds;
   step_seconds_.push_back(result.seconds);
@@ -345,18 +428,18 @@ void TrainRun::report(const StepResult& result) {
   std::shared_ptr<const MeasuredStep> measured = timeline_->add(result);
   if (watch_) {
     if (done_ == 1) {
-      watch_->set_routes(routes_of(trainer_.status()));
+      watch_->set_routes(routes_of(trainer_->status()));
       watch_->set_places(places_of(job_, cluster_));
     }
     watch_->step(
         result, tokens().value_or(rows_ * job_.options.run.accumulate), std::move(measured));
   }
   ranks_.add(result);
-  if (trainer_.steps() % job_.options.run.log_every != 0 && has_more_steps()) {
+  if (trainer_->steps() % job_.options.run.log_every != 0 && has_more_steps()) {
     return;
   }
-  const auto left = static_cast<double>(job_.choice.steps - trainer_.steps());
-  progress_->step({.step = trainer_.steps(),
+  const auto left = static_cast<double>(job_.choice.steps - trainer_->steps());
+  progress_->step({.step = trainer_->steps(),
                    .steps = job_.choice.steps,
                    .loss = result.mean_loss,
                    .tokens = tokens(),
@@ -375,22 +458,25 @@ void TrainRun::report(const StepResult& result) {
 
 void TrainRun::evaluate() {
   const auto batches = evaluation_source(*job_.work, job_.choice.shape);
-  const Evaluation found = trainer_.evaluate(*batches, job_.work->metrics());
-  EvalLine line{.step = trainer_.steps(), .loss = found.loss, .metrics = {}};
+  const Evaluation found = trainer_->evaluate(*batches, job_.work->metrics());
+  EvalLine line{.step = trainer_->steps(), .loss = found.loss, .metrics = {}};
   for (const auto& [name, value] : found.metrics) {
     line.metrics.emplace_back(name, value.item<double>());
   }
-  progress_->evaluated(line);
-  metrics_->evaluated(line);
-  if (plateau_) {
-    loop_.watch = after(loop_.watch, found.loss, trainer_.steps(), {.plateau = plateau_});
-    loop_.evaluated = trainer_.steps();
+  if (line.step > evaluated_) {
+    evaluated_ = line.step;
+    progress_->evaluated(line);
+    metrics_->evaluated(line);
+  }
+  if (plateau_ && loop_.evaluated != line.step) {
+    loop_.watch = after(loop_.watch, found.loss, trainer_->steps(), {.plateau = plateau_});
+    loop_.evaluated = trainer_->steps();
     scale_rate(loop_.watch.rate_factor);
   }
 }
 
 void TrainRun::scale_rate(double factor) {
-  trainer_.scale_learning_rate(factor);
+  trainer_->scale_learning_rate(factor);
   if (one_process_) {
     one_process_->scale_learning_rate(factor);
   }
@@ -400,7 +486,8 @@ bool TrainRun::verify() {
   if (!one_process_) {
     return true;
   }
-  VerifyLine line = one_process_->compare_state(trainer_);
+  train_one_process(trainer_->steps() * job_.options.run.accumulate);
+  VerifyLine line = one_process_->compare_state(*trainer_);
   if (!line.bit_equal) {
     line.likely_cause = cluster_.processor_difference();
   }
@@ -410,6 +497,8 @@ bool TrainRun::verify() {
 
 /// People get ten lines, or all tables with --report; programs get the same in both cases.
 void TrainRun::report_end() {
+  const std::string hash =  // first: a worker may be lost until it is read
+      weights_sha256(first_names(job_.execution.program, trainer_->module_state().parameters));
   const bool all = job_.options.run.report;
   progress_->report(
       fmt::format("\n{}", all ? rank_table(ranks_.totals()) + "\n" : rank_line(ranks_.totals())),
@@ -419,10 +508,8 @@ void TrainRun::report_end() {
     progress_->report(planned_text(*job_.planned, step_seconds_),
                       planned_json(*job_.planned, step_seconds_));
   }
-  const std::string hash =
-      weights_sha256(first_names(job_.execution.program, trainer_.module_state().parameters));
   progress_->text(fmt::format("weights sha256 {}\n", hash));
-  progress_->done({.steps = trainer_.steps(),
+  progress_->done({.steps = trainer_->steps(),
                    .loss = last_loss_,
                    .steps_per_second = static_cast<double>(done_) / seconds_,
                    .tokens = tokens(),
@@ -431,7 +518,7 @@ void TrainRun::report_end() {
     progress_->text("more: --report, or --trace FILE and `stagecraft trace show FILE`\n");
   }
   if (job_.options.run.verbose) {
-    console_.err << routes_text(trainer_.status());
+    console_.err << routes_text(trainer_->status());
   }
 }
 

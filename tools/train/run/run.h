@@ -7,9 +7,12 @@
 ///       as always.
 /// TN-3: a run that keeps a result (--save and the like, --metrics, --costs-out, --trace) continues
 ///       when its output has no reader.
+/// TN-4: a run that was healed (--restarts) ends with the bits of an unbroken one, and reports each
+///       step and evaluation once.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +31,7 @@
 #include "stagecraft/tools/train/run/reader_watch.h"
 #include "stagecraft/tools/train/run/run_checkpoints.h"
 #include "stagecraft/tools/train/run/run_metrics.h"
+#include "stagecraft/tools/train/run/run_recovery.h"
 #include "stagecraft/tools/train/run/run_timeline.h"
 #include "stagecraft/tools/train/verify/one_process.h"
 
@@ -47,11 +51,16 @@ class TrainRun {
   ExitCode run();
 
  private:
+  [[nodiscard]] Trainer make_trainer();
   void load(const std::string& path);
   void report_start();
   void report_cut();
   void train(const Interrupt& interrupt);
+  void with_healing(const Interrupt& interrupt, const std::function<void()>& work);
+  void heal(const Error& failure);
+  void settle(const Interrupt& interrupt);
   StepResult step();
+  void train_one_process(std::int64_t until);
   StepFuture enter(std::int64_t number, const WorkBatch& batch, bool updates);
   StepResult pipeline_step(std::int64_t number, const WorkBatch& batch, bool updates);
   [[nodiscard]] std::optional<std::int64_t> tokens() const;
@@ -82,14 +91,19 @@ class TrainRun {
   const std::optional<std::int64_t> epoch_batches_;  ///< of the data, for rates by epoch
   LoopState loop_;                                   ///< what evaluations have shown, for plateau_
   const std::int64_t rows_;                          ///< samples of each batch
-  Trainer trainer_;
+  std::optional<Trainer> trainer_;         ///< nothing only if the run could not begin again
   std::optional<OneProcess> one_process_;  ///< with --verify
+  std::int64_t next_of_one_process_ = 0;   ///< the batch that it trains on next
   RankSums ranks_;
   std::optional<RunCheckpoints> checkpoints_;
   std::optional<RunMetrics> metrics_;
   std::optional<RunTimeline> timeline_;  ///< begun last: it replaces an older trace
-  std::int64_t done_ = 0;                ///< steps of this run, without those of a checkpoint
-  double seconds_ = 0.0;                 ///< of these steps
+  std::optional<RunRecovery> recovery_;
+  std::int64_t told_ = 0;       ///< the last step that was reported
+  std::int64_t evaluated_ = 0;  ///< the last step whose evaluation was reported
+  std::int64_t settled_ = 0;    ///< the last step behind which all is done
+  std::int64_t done_ = 0;       ///< steps of this run, without those of a checkpoint
+  double seconds_ = 0.0;        ///< of these steps
   std::vector<double> step_seconds_;
   double last_loss_ = 0.0;
   std::string other_processors_;  ///< the difference to the checkpoint's, or empty

@@ -15,7 +15,7 @@ RunCheckpoints::RunCheckpoints(const KeepingOptions& options, Console& console, 
 
 void RunCheckpoints::after_step(Trainer& trainer) {
   tell_done();
-  if (every_ && trainer.steps() % *every_ == 0) {
+  if (every_ && trainer.steps() % *every_ == 0 && trainer.steps() > last_) {
     save_now(trainer);
   }
 }
@@ -31,6 +31,13 @@ void RunCheckpoints::tell_done() {
   if (checkpoints_) {
     tell(checkpoints_->done());
   }
+}
+
+std::optional<std::string> RunCheckpoints::newest() {
+  if (checkpoints_) {
+    tell(checkpoints_->wait());
+  }
+  return newest_;
 }
 
 void RunCheckpoints::close(Trainer& trainer) {
@@ -49,6 +56,7 @@ void RunCheckpoints::tell(const std::optional<SavedCheckpoint>& saved) {
     return;
   }
   if (!saved->failure) {
+    newest_ = saved->path;
     progress_.saved(saved->step, saved->path);
     return;
   }

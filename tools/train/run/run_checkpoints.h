@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "stagecraft/actors/trainer/checkpoint_folder.h"
 #include "stagecraft/actors/trainer/trainer.h"
@@ -20,8 +21,8 @@ class RunCheckpoints {
   /// CheckpointFolder.
   RunCheckpoints(const KeepingOptions& options, Console& console, Progress& progress);
 
-  /// Saves at the steps of --save-every, and reports saves that have ended; a failed one on
-  /// standard error. Errors: those of CheckpointFolder::save.
+  /// Saves at the steps of --save-every, but none twice, and reports saves that have ended; a
+  /// failed one on standard error. Errors: those of CheckpointFolder::save.
   void after_step(Trainer& trainer);
 
   /// Saves the last step now, unless it is saved. Errors: likewise.
@@ -29,6 +30,10 @@ class RunCheckpoints {
 
   /// Reports a save that has ended, likewise.
   void tell_done();
+
+  /// Waits for the save in progress. Returns the newest checkpoint that this run has saved; nothing
+  /// if there is none.
+  [[nodiscard]] std::optional<std::string> newest();
 
   /// Saves the last step, unless it is saved, and waits for it.
   /// Errors: the first failure of a save of this run.
@@ -42,6 +47,7 @@ class RunCheckpoints {
   std::optional<std::int64_t> every_;
   std::optional<CheckpointFolder> checkpoints_;
   std::int64_t last_ = -1;  ///< step of the last save begun
+  std::optional<std::string> newest_;
   std::optional<Error> failure_;
 };
 

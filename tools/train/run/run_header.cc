@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/tools/train/catalog/models.h"
@@ -131,12 +132,26 @@ std::string data_text(const TrainJob& job) {
                                                  : o.data.images.value_or("drawn images");
 }
 
+/// Returns "; at most 3 restarts, from mirrors", or nothing.
+std::string restarts_text(const TrainJob& job) {
+  const WorkerOptions& o = job.options.workers;
+  if (o.restarts == 0) {
+    return "";
+  }
+  const char* from = job.mirrors                                 ? "mirrors"
+                     : any_stage_has_copies(*job.execution.plan) ? "copies of the stages"
+                     : job.options.keeping.save_every            ? "checkpoints"
+                                                                 : "the start";
+  return fmt::format("; at most {}, from {}", count_text(o.restarts, "restart"), from);
+}
+
 std::string workers_text(const TrainJob& job) {
   const WorkerOptions& o = job.options.workers;
   const char* kind = o.kind == WorkerKind::Threads     ? "thread"
                      : o.kind == WorkerKind::Processes ? "process"
                                                        : "joining worker";
-  return fmt::format("{} on {}", count_text(job.choice.layout.ranks(), kind), o.device);
+  return fmt::format(
+      "{} on {}{}", count_text(job.choice.layout.ranks(), kind), o.device, restarts_text(job));
 }
 
 }  // namespace

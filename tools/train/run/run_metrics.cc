@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <ostream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,11 +16,14 @@ namespace {
 constexpr const char* kTokens = "tokens_per_second";
 constexpr const char* kSamples = "samples_per_second";
 constexpr const char* kLossScale = "loss_scale";
+constexpr const char* kRestarts = "restarts";
+constexpr const char* kRepeated = "repeated_steps";
+constexpr const char* kHealing = "healing_seconds";
 
 }  // namespace
 
 RunMetrics::RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& console)
-    : job_(job), console_(console) {
+    : job_(job), console_(console), written_(steps_made) {
   if (!job.options.keeping.metrics) {
     return;
   }
@@ -32,6 +36,9 @@ RunMetrics::RunMetrics(const TrainJob& job, std::int64_t steps_made, Console& co
                                    "peak_bytes"};
   if (loss_scaling_of(job.options.pipeline.precision)) {
     columns.emplace_back(kLossScale);
+  }
+  if (job.options.workers.restarts > 0) {
+    columns.insert(columns.end(), {kRestarts, kRepeated, kHealing});
   }
   Counts zeros;
   for (const auto& [name, size] : counts_in(job.execution.program.compiled().graph)) {
@@ -60,6 +67,17 @@ void RunMetrics::step(const StepResult& result, std::int64_t units) {
                        static_cast<double>(units) / result.seconds);
 }
 
+void RunMetrics::healed(std::int64_t restarts, std::int64_t repeated, double seconds) {
+  restarts_ += restarts;
+  repeated_ += repeated;
+  healing_seconds_ += seconds;
+}
+
+void RunMetrics::lost(std::int64_t step) {
+  step_ = step;
+  values_.clear();
+}
+
 void RunMetrics::evaluated(const EvalLine& found) {
   values_.emplace_back("eval_loss", found.loss);
   for (const auto& [name, value] : found.metrics) {
@@ -68,8 +86,14 @@ void RunMetrics::evaluated(const EvalLine& found) {
 }
 
 void RunMetrics::flush() {
-  if (!writer_ || failure_) {
+  if (!writer_ || failure_ || step_ <= written_) {
     return;
+  }
+  written_ = step_;
+  if (job_.options.workers.restarts > 0) {
+    values_.emplace_back(kRestarts, std::exchange(restarts_, 0));
+    values_.emplace_back(kRepeated, std::exchange(repeated_, 0));
+    values_.emplace_back(kHealing, std::exchange(healing_seconds_, 0.0));
   }
   try {
     writer_->write(step_, values_);

@@ -27,7 +27,11 @@ class RunMetrics {
   void step(const StepResult& result, std::int64_t units);
   /// Adds an evaluation after the last step passed to step().
   void evaluated(const EvalLine& found);
-  /// Writes the metrics of the last step.
+  /// Adds to the next row that the run was healed before it. `repeated`: steps made again.
+  void healed(std::int64_t restarts, std::int64_t repeated, double seconds);
+  /// Adds a step that was made, and whose results were lost with a worker.
+  void lost(std::int64_t step);
+  /// Writes the metrics of the last step, unless it has a row.
   void flush();
 
   /// Ends. Errors: the failure of a write, if one failed.
@@ -38,7 +42,10 @@ class RunMetrics {
   Console& console_;
   std::optional<MetricsWriter> writer_;
   std::int64_t step_ = 0;
-  Metrics values_;  ///< of this step, not written yet
+  std::int64_t written_ = 0;                  ///< step of the last row
+  std::int64_t restarts_ = 0, repeated_ = 0;  ///< since that row
+  double healing_seconds_ = 0.0;              ///< likewise
+  Metrics values_;                            ///< of this step
   std::optional<Error> failure_;
 };
 

@@ -52,6 +52,7 @@ struct WorkBytes {
   double masters = 0.0;  ///< of parameters in half types; 0: none, or not known before
   /// Weights, gradients and optimizer's states of all ranks; none: not known before.
   std::optional<double> on_ranks;
+  double mirrors = 0.0;         ///< copies of states in the memory of other ranks; 0: none
   OneProcessBytes one_process;  ///< as far as it is known
   double description = 0.0;     ///< estimate for modules and operators, without tensors
   double file = 0.0;            ///< contents of the model's file: it may be captured again

@@ -228,15 +228,35 @@ TEST_CASE("another worker in the place ends the wait for a cause, and hears noth
   REQUIRE(cause.ready());
   CHECK(cause.get().empty());
   CHECK(scene.places.cause_of_end({0, 0}).get().empty());
+  CHECK_FALSE(scene.places.who(0).lost);  // there is none
   scene.places.call(0);
   scene.start_all();
   scene.join(0, "second");
   CHECK(scene.places.who(0).incarnation == 1);
+  CHECK_FALSE(scene.places.who(0).lost);
   scene.places.process_ended({0, 0}, "was killed");  // of the first
   scene.places.disconnected(first.address());
   scene.places.condemn({0, 0}, {0, 0}, "it loses tensors");
   CHECK(scene.places.member(0)->port.key == "second");
   CHECK_FALSE(scene.cause(0).ready());
+}
+
+TEST_CASE("a worker that has ended or cannot be reached is lost until another has its place",
+          "[actors][launch]") {
+  PlacesScene scene(3);
+  CHECK_FALSE(scene.places.who(0).lost);
+  scene.start_all();
+  const WorkerHostActor silent = scene.join(0, "silent");
+  scene.join(1, "killed");
+  CHECK_FALSE(scene.places.who(0).lost);
+  scene.places.disconnected(silent.address());
+  CHECK(scene.places.who(0).lost);
+  scene.places.process_ended({1, 0}, "was killed by signal 9 (Killed)");
+  CHECK(scene.places.who(1).lost);
+  scene.places.process_ended({2, 0}, "ended with exit status 1");  // before it had joined
+  CHECK(scene.places.who(2).lost);
+  (void)scene.places.vacate(1);
+  CHECK_FALSE(scene.places.who(1).lost);
 }
 
 TEST_CASE("of two workers that a cut way joins one is ended", "[actors][launch]") {

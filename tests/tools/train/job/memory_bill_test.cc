@@ -53,6 +53,31 @@ TEST_CASE("sizes that no 64-bit number holds stay sizes", "[tools][memory]") {
   CHECK(least_activation_bytes(model, 2147483647) > 1e29);
 }
 
+TEST_CASE("mirrors are paid for, and kept where memory suffices", "[tools][memory][restarts]") {
+  const std::vector<std::string> two{"--ranks", "2", "--workers", "processes"};
+  const auto job = [&](std::vector<std::string> more) {
+    more.insert(more.end(), two.begin(), two.end());
+    return job_of(std::move(more));
+  };
+  const TrainJob plain = job({}), usual = job({"--restarts", "1"}),
+                 without = job({"--restarts", "1", "--mirror", "no"});
+  CHECK_FALSE(plain.mirrors);
+  CHECK(usual.mirrors);
+  CHECK_FALSE(without.mirrors);
+  double state = 0.0;
+  for (const RankMemory& rank : plain.ranks) {
+    state += static_cast<double>(rank.weights + rank.states);
+  }
+  CHECK(usual.memory.to_run() - plain.memory.to_run() == 4 * state);
+  CHECK(without.memory.to_run() == plain.memory.to_run());
+  // A limit between the two bills: the run goes without, or does not fit if it must have them.
+  const double between = plain.memory.to_run() + 2 * state;
+  CHECK(plain.memory.fits({{.who = "a test", .bytes = between}}));
+  CHECK_FALSE(usual.memory.fits({{.who = "a test", .bytes = between}}));
+  // One rank has no neighbor.
+  CHECK_FALSE(job_of({"--ranks", "1", "--workers", "processes", "--restarts", "1"}).mirrors);
+}
+
 TEST_CASE("each option pays for what it holds", "[tools][memory]") {
   const MemoryBill plain = job_of({"--ranks", "2"}).memory;
   const double weights = plain.lines().front().bytes;

@@ -171,13 +171,6 @@ TEST_CASE("an unknown option is wrong usage", "[tools][bad-input]") {
   check_refused(run_train({"--layerz", "3"}), 2, {"'--layerz'", "did you mean --layers?"});
 }
 
-TEST_CASE("train offers no copies of states: it ends when it loses a worker",
-          "[tools][bad-input]") {
-  check_refused(run_train({"--mirror"}), 2, {"found '--mirror'", "train --help"});
-  CHECK_THAT(run_command({STAGECRAFT_COMMAND, "train", "--help"}).out,
-             !ContainsSubstring("mirror"));
-}
-
 TEST_CASE("zero, negative and meaningless numbers are wrong usage", "[tools][bad-input]") {
   check_refused(run_train({"--layers", "0"}), 2, {"--layers expects", "'0'"});
   check_refused(run_train({"--microbatches", "-2"}), 2, {"--microbatches expects", "'-2'"});

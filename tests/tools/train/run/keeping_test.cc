@@ -49,21 +49,6 @@ std::set<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-/// Those that the processes have started and that are still there.
-std::vector<pid_t> children_of(const std::vector<pid_t>& parents) {
-  std::vector<pid_t> children;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    std::ifstream status(entry.path() / "status");  // of what is no process there is none
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("PPid:") &&
-          std::ranges::find(parents, std::stoi(line.substr(5))) != parents.end()) {
-        children.push_back(std::stoi(entry.path().filename().string()));
-      }
-    }
-  }
-  return children;
-}
-
 }  // namespace
 
 TEST_CASE("a run that is killed continues from its folder as if it had never stopped",
@@ -131,7 +116,7 @@ TEST_CASE("a run that loses a worker while it saves says why at once, and how to
                                       "--json"}));
   const int saved = GENERATE(2, 4);
   REQUIRE(running.wait_for_output("\"event\":\"saved\",\"step\":" + std::to_string(saved) + ","));
-  const std::vector<pid_t> workers = children_of(children_of({getpid()}));
+  const std::vector<pid_t> workers = workers_of_command();
   REQUIRE(workers.size() == 2);
   REQUIRE(kill(workers.front(), SIGKILL) == 0);
   const CommandResult end = running.wait(std::chrono::seconds(60));  // no deadline of a trainer

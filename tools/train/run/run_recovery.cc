@@ -1,0 +1,217 @@
+#include "stagecraft/tools/train/run/run_recovery.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "stagecraft/actors/driver/recovery_advice.h"
+#include "stagecraft/actors/trainer/state/checkpoint.h"
+#include "stagecraft/base/count_text.h"
+#include "stagecraft/tools/train/report/error_for_user.h"
+
+namespace stagecraft::tools {
+namespace {
+
+std::string_view name_of(Healed::From from) {
+  switch (from) {
+    case Healed::From::Mirrors:
+      return "mirrors";
+    case Healed::From::Copies:
+      return "copies";
+    case Healed::From::Checkpoint:
+      return "checkpoint";
+    case Healed::From::Start:
+      return "start";
+  }
+  return "";
+}
+
+std::string on_host(const WorkerPlace& worker) {
+  return worker.host.empty() ? "" : " on " + worker.host;
+}
+
+std::string workers_text(const std::vector<ReplacedWorker>& workers) {
+  std::vector<std::string> each;
+  for (const ReplacedWorker& worker : workers) {
+    each.push_back(fmt::format("rank {} is process {}{} now",
+                               worker.now.rank.value,
+                               worker.now.process,
+                               on_host(worker.now)));
+  }
+  return workers.empty() ? "no worker was replaced" : fmt::format("{}", fmt::join(each, ", "));
+}
+
+std::string origin_text(const Healed& healed, std::int64_t after) {
+  switch (healed.from) {
+    case Healed::From::Mirrors:
+      return fmt::format("goes on from mirrors after step {}", after);
+    case Healed::From::Copies:
+      return fmt::format("goes on from copies of the stages after step {}", after);
+    case Healed::From::Checkpoint:
+      return fmt::format("goes on from {} after step {}", healed.file, after);
+    case Healed::From::Start:
+      return "begins again";
+  }
+  return "";
+}
+
+std::string repeated_text(std::int64_t after, std::int64_t told) {
+  if (after > told) {
+    return fmt::format("; step {} was made, and its results are lost", after);
+  }
+  return after + 1 < told    ? fmt::format("; repeats steps {} to {}", after + 1, told)
+         : after + 1 == told ? fmt::format("; repeats step {}", told)
+                             : "; repeats no step";
+}
+
+}  // namespace
+
+void load_checkpoint(Trainer& trainer, const CheckpointReader& file, const TrainOptions& options) {
+  trainer.load(
+      file, options.keeping.seed_from == SeedChoice::Option ? SeedFrom::Trainer : SeedFrom::Same);
+}
+
+RunRecovery::RunRecovery(const TrainJob& job,
+                         const Cluster& cluster,
+                         std::function<Trainer()> make_trainer)
+    : job_(job),
+      cluster_(cluster),
+      make_trainer_(std::move(make_trainer)),
+      has_copies_(any_stage_has_copies(*job.execution.plan)),
+      healing_({.restarts = job.options.workers.restarts,
+                .window = std::chrono::duration<double>(job.options.workers.restart_window)},
+               job.choice.layout.ranks()),
+      workers_(cluster.workers()) {}
+
+Healed RunRecovery::heal(const Error& failure,
+                         std::optional<Trainer>& trainer,
+                         RunCheckpoints& checkpoints) {
+  using Time = std::chrono::steady_clock;
+  const auto begun = Time::now();
+  Healed healed{.step = trainer->steps() + 1};
+  healing_.admit(failure, healed.step, /*in_step=*/true);
+  for (Error cause = failure;;) {
+    healed.failures.push_back(error_for_user(cause, job_.options).message());
+    try {
+      replace(cause, healed);
+      restore(trainer, checkpoints, healed);
+      healed.seconds = std::chrono::duration<double>(Time::now() - begun).count();
+      return healed;
+    } catch (const Error& another) {
+      healing_.admit(another, healed.step, /*in_step=*/false);
+      cause = another;
+    }
+  }
+}
+
+/// Returns the rank that the failure is about, and those whose workers have ended since.
+std::vector<Rank> RunRecovery::lost_ranks(const Error& failure) const {
+  const std::vector<WorkerPlace> now = cluster_.workers();
+  std::vector<Rank> lost;
+  for (std::size_t r = 0; r < static_cast<std::size_t>(job_.choice.layout.ranks()); ++r) {
+    if (failure.context().rank == Rank(r) || now[r].lost) {
+      lost.emplace_back(r);
+    }
+  }
+  return lost;
+}
+
+void RunRecovery::replace(const Error& failure, Healed& healed) {
+  const std::vector<WorkerPlace> before = cluster_.workers();
+  for (const Rank rank : lost_ranks(failure)) {
+    if (cluster_.workers()[rank.index()].incarnation != before[rank.index()].incarnation) {
+      continue;  // it was replaced with another rank of its process
+    }
+    try {
+      cluster_.replace(rank);
+    } catch (Error& error) {
+      throw error.with({.rank = rank});
+    }
+  }
+  const std::vector<WorkerPlace> now = cluster_.workers();
+  for (std::size_t r = 0; r < now.size(); ++r) {
+    if (now[r].incarnation != workers_[r].incarnation) {
+      healed.workers.push_back({workers_[r], now[r]});
+    }
+  }
+  workers_ = now;
+}
+
+/// Returns false if no copies have a whole state. An error about a lost rank names it.
+bool RunRecovery::recover(Trainer& trainer) const {
+  if (!job_.mirrors && !has_copies_) {
+    return false;
+  }
+  try {
+    (void)trainer.recover();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != Errc::WorkerLost || error.context().rank) {
+      throw;
+    }
+    return false;
+  }
+}
+
+/// Keeps RR-1.
+void RunRecovery::restore(std::optional<Trainer>& trainer,
+                          RunCheckpoints& checkpoints,
+                          Healed& healed) const {
+  if (trainer && recover(*trainer)) {
+    healed.from = job_.mirrors ? Healed::From::Mirrors : Healed::From::Copies;
+    return;
+  }
+  std::optional<std::string> file = checkpoints.newest();
+  file = file ? file : job_.start.checkpoint;
+  if (!file) {
+    healed.from = Healed::From::Start;
+    trainer.reset();  // first: ranks do not hold two trainers
+    trainer.emplace(make_trainer_());
+    return;
+  }
+  healed.from = Healed::From::Checkpoint;
+  healed.file = *file;
+  load_checkpoint(*trainer, CheckpointReader(*file), job_.options);
+}
+
+void RunRecovery::report(const Healed& healed,
+                         std::int64_t after,
+                         std::int64_t told,
+                         Progress& progress) const {
+  const std::int64_t most = job_.options.workers.restarts;
+  nlohmann::ordered_json event{{"event", "restart"},
+                               {"restarts", healing_.restarts()},
+                               {"most", most},
+                               {"step", healed.step},
+                               {"failures", healed.failures},
+                               {"workers", nlohmann::ordered_json::array()},
+                               {"from", name_of(healed.from)},
+                               {"after_step", after},
+                               {"repeated_steps", std::max<std::int64_t>(told - after, 0)},
+                               {"seconds", healed.seconds}};
+  for (const ReplacedWorker& worker : healed.workers) {
+    event["workers"].push_back({{"rank", worker.now.rank.value},
+                                {"host", worker.lost.host},
+                                {"process", worker.lost.process},
+                                {"new_host", worker.now.host},
+                                {"new_process", worker.now.process}});
+  }
+  if (!healed.file.empty()) {
+    event["file"] = healed.file;
+  }
+  progress.note(fmt::format("restart {} of {}: {}; {}; {}{}; healed in {:.2f} s\n",
+                            healing_.restarts(),
+                            most,
+                            fmt::join(healed.failures, "; then "),
+                            workers_text(healed.workers),
+                            origin_text(healed, after),
+                            repeated_text(after, told),
+                            healed.seconds),
+                event);
+}
+
+}  // namespace stagecraft::tools

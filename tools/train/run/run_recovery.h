@@ -1,0 +1,87 @@
+/// RunRecovery heals a run with --restarts: it puts new workers in the places of lost ones, and
+/// takes all ranks back to the newest state that is left.
+///
+///   a failure --> admitted by Healing? --> replace the lost workers --> restore the state
+///                        ^                          |                          |
+///                        +---- another failure -----+--------------------------+
+///
+/// The run calls it after a failure; single-threaded.
+/// RR-1: the state comes from mirrors, or from ranks that train copies of the same stages; if these
+///       have none that is whole, from the newest checkpoint of this run, else from that with which
+///       the run began; without any, the run begins again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/actors/cluster/cluster.h"
+#include "stagecraft/actors/trainer/trainer.h"
+#include "stagecraft/base/error.h"
+#include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/report/progress.h"
+#include "stagecraft/tools/train/run/healing.h"
+#include "stagecraft/tools/train/run/run_checkpoints.h"
+
+namespace stagecraft::tools {
+
+/// ReplacedWorker is a worker that was lost, and the one in its place.
+struct ReplacedWorker {
+  WorkerPlace lost, now;
+};
+
+/// Healed says how a run was healed.
+struct Healed {
+  enum class From : std::uint8_t { Mirrors, Copies, Checkpoint, Start };
+
+  std::int64_t step = 0;              ///< that was in progress
+  std::vector<std::string> failures;  ///< the one that began it, and those on the way
+  std::vector<ReplacedWorker> workers;
+  From from = From::Start;
+  std::string file;  ///< the checkpoint, if it comes from one
+  double seconds = 0.0;
+};
+
+/// Loads a checkpoint, with the seed that --seed-from names.
+void load_checkpoint(Trainer& trainer, const CheckpointReader& file, const TrainOptions& options);
+
+class RunRecovery {
+ public:
+  /// `make_trainer`: as at the start of the run. `job` and `cluster` outlive it.
+  /// Requires: the run's trainer exists, so workers are in their places.
+  RunRecovery(const TrainJob& job, const Cluster& cluster, std::function<Trainer()> make_trainer);
+
+  /// Heals the run, whose trainer is at an earlier step then. `trainer`: replaced if the run begins
+  /// again, and nothing if that fails.
+  /// Errors: those of Healing::admit, for this failure or one on the way.
+  [[nodiscard]] Healed heal(const Error& failure,
+                            std::optional<Trainer>& trainer,
+                            RunCheckpoints& checkpoints);
+
+  /// Returns the failures that were healed, those on the way included.
+  [[nodiscard]] std::int64_t restarts() const { return healing_.restarts(); }
+
+  /// Reports it in one line. `after`: the step to which the run went back. `told`: the last step
+  /// that was reported; steps between are made again.
+  void report(const Healed& healed,
+              std::int64_t after,
+              std::int64_t told,
+              Progress& progress) const;
+
+ private:
+  [[nodiscard]] std::vector<Rank> lost_ranks(const Error& failure) const;
+  void replace(const Error& failure, Healed& healed);
+  void restore(std::optional<Trainer>& trainer, RunCheckpoints& checkpoints, Healed& healed) const;
+  [[nodiscard]] bool recover(Trainer& trainer) const;
+
+  const TrainJob& job_;
+  const Cluster& cluster_;
+  const std::function<Trainer()> make_trainer_;
+  const bool has_copies_;  ///< of stages
+  Healing healing_;
+  std::vector<WorkerPlace> workers_;  ///< by rank, as they were last seen to work
+};
+
+}  // namespace stagecraft::tools
