@@ -333,7 +333,7 @@ void CheckpointReader::refuse(const std::string& found) const {
 
 void CheckpointReader::read_at(std::size_t at, std::span<char> bytes) const {
   while (!bytes.empty()) {
-    const ssize_t count = pread(file_.fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
+    const ssize_t count = disk_->read(file_.fd, at, bytes);
     if (count < 0 && errno != EINTR) {
       unreadable(path_, std::generic_category().message(errno));
     }

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +29,7 @@
 #include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/actors/trainer/state/loop_state.h"
 #include "stagecraft/actors/trainer/state/sha256.h"
+#include "stagecraft/base/files/disk.h"
 #include "stagecraft/base/files/whole_file.h"
 
 namespace stagecraft {
@@ -132,6 +134,7 @@ class CheckpointReader {
   void read_header(std::uint64_t version);
   void place_tensors(std::size_t begin);
 
+  const std::shared_ptr<Disk> disk_ = Disk::current();
   const std::string path_;
   const Descriptor file_;
   std::size_t content_ = 0;  ///< bytes before the checksum
