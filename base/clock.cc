@@ -1,9 +1,18 @@
 #include "stagecraft/base/clock.h"
 
+#include <thread>
 #include <utility>
 
 namespace stagecraft {
 namespace {
+
+class SystemThread final : public Clock::Thread {
+ public:
+  explicit SystemThread(std::function<void()> work) : thread_(std::move(work)) {}
+
+ private:
+  std::jthread thread_;
+};
 
 class SteadyClock final : public Clock {
  public:
@@ -26,6 +35,10 @@ class SteadyClock final : public Clock {
 thread_local const std::shared_ptr<const Clock>* clock_of_thread = nullptr;
 
 }  // namespace
+
+std::unique_ptr<Clock::Thread> Clock::start(std::function<void()> work) const {
+  return std::make_unique<SystemThread>(std::move(work));
+}
 
 const std::shared_ptr<const Clock>& Clock::steady() {
   // Never destroyed: threads may wait by it while the process ends.

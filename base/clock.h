@@ -1,6 +1,6 @@
 /// Clock tells the time and waits for it. Code with deadlines uses a Clock instead of the system's,
 /// so that a test can let time pass at once (manual_clock.h), and a simulation can run other work
-/// while a thread waits.
+/// while a thread waits, and choose when a thread runs.
 ///
 /// Every thread has a current clock, the steady clock of the system unless a test or a simulation
 /// sets another (ClockOfThread). Any thread may use a clock. Times of different clocks cannot be
@@ -18,6 +18,15 @@ namespace stagecraft {
 class Clock {
  public:
   using Time = std::chrono::steady_clock::time_point;
+
+  /// Thread is a thread that was started. Its destructor waits for the end of the work.
+  class Thread {
+   public:
+    Thread() = default;
+    Thread(const Thread&) = delete;
+    Thread& operator=(const Thread&) = delete;
+    virtual ~Thread() = default;
+  };
 
   Clock() = default;
   Clock(const Clock&) = delete;
@@ -45,6 +54,10 @@ class Clock {
             const std::function<bool()>& condition) const {
     (void)wait_until(changed, lock, Time::max(), condition);
   }
+
+  /// Starts a thread for the work, which must not throw. By default it is one of the system, with
+  /// the steady clock; in a simulation it takes turns with the others, and its clock is this one.
+  [[nodiscard]] virtual std::unique_ptr<Thread> start(std::function<void()> work) const;
 };
 
 /// ClockOfThread makes a clock the current one of its thread while it exists.

@@ -14,9 +14,7 @@ JobThread::~JobThread() {
     dropped.swap(jobs_);
   }
   changed_.notify_all();
-  if (thread_.joinable()) {
-    thread_.join();
-  }
+  thread_ = nullptr;
 }
 
 void JobThread::post(Job job) {
@@ -25,8 +23,8 @@ void JobThread::post(Job job) {
     return;
   }
   jobs_.push_back(std::move(job));
-  if (!thread_.joinable()) {
-    thread_ = std::thread([this] { run(); });
+  if (thread_ == nullptr) {
+    thread_ = clock_->start([this] { run(); });
   }
   changed_.notify_one();
 }
@@ -37,7 +35,7 @@ void JobThread::run() {
   }
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return ends_ || !jobs_.empty(); });
+    Clock::current()->wait(changed_, lock, [this] { return ends_ || !jobs_.empty(); });
     if (ends_) {
       return;
     }

@@ -1,14 +1,17 @@
 /// JobThread runs jobs one after the other, in the order in which they were given.
 ///
 /// A rank's collectives add gradients on a JobThread, so that sums overlap computation. The thread
-/// starts with the first job. The mutex guards the queue, because any thread may post jobs.
+/// starts with the first job, by the clock of the thread that made the JobThread. The mutex guards
+/// the queue, because any thread may post jobs.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
-#include <thread>
+
+#include "stagecraft/base/clock.h"
 
 namespace stagecraft {
 
@@ -29,12 +32,13 @@ class JobThread {
  private:
   void run();
 
+  const std::shared_ptr<const Clock> clock_ = Clock::current();
   Job first_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;
   bool ends_ = false;
-  std::thread thread_;
+  std::unique_ptr<Clock::Thread> thread_;  ///< null before the first job
 };
 
 }  // namespace stagecraft

@@ -9,7 +9,7 @@ namespace stagecraft::simulation {
 
 class Strands::Strand {
  public:
-  explicit Strand(const Strands& clock) : thread_([this, &clock] { run(clock); }) {}
+  Strand() : thread_([this] { run(); }) {}
   Strand(const Strand&) = delete;
   Strand& operator=(const Strand&) = delete;
   ~Strand() {
@@ -34,25 +34,31 @@ class Strands::Strand {
 
   bool is_taken = false;
   ProcessNumber process = 0;
+  std::shared_ptr<const Clock> clock;  ///< of the process
   std::function<void()> work;
 
-  [[nodiscard]] bool waits() const { return condition_ != nullptr; }
-  [[nodiscard]] bool holds() const { return (*condition_)(); }
-  [[nodiscard]] Time when() const { return when_; }
+  /// Returns whether it can continue at this time. Nothing waits for a strand that has not begun.
+  [[nodiscard]] bool is_ready(Time now) const {
+    return condition_ == nullptr ? work != nullptr : when_ <= now || (*condition_)();
+  }
+  /// Returns when its wait runs out at the latest.
+  [[nodiscard]] Time deadline() const { return condition_ == nullptr ? Time::max() : when_; }
 
   static thread_local Strand* mine;
 
  private:
-  void run(const Strands& clock) {
+  void run() {
     mine = this;
-    const ClockOfThread scope(std::shared_ptr<const Clock>(std::shared_ptr<void>(), &clock));
     while (true) {
       turn_.acquire();
       if (!work) {
         return;
       }
-      work();
-      work = nullptr;
+      {
+        const ClockOfThread scope(clock);
+        work();
+        work = nullptr;
+      }
       back_.release();
     }
   }
@@ -65,38 +71,81 @@ class Strands::Strand {
 
 thread_local Strands::Strand* Strands::Strand::mine = nullptr;
 
+/// StrandThread is a thread that was started by a process's clock.
+class Strands::StrandThread final : public Clock::Thread {
+ public:
+  StrandThread(Strands& strands, ProcessNumber process, std::function<void()> work)
+      : strand_(strands.take(process)) {
+    prepare(strand_, [this, work = std::move(work)] {
+      work();
+      has_ended_ = true;
+    });
+  }
+  ~StrandThread() override {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable changed;
+    strand_.clock->wait(changed, lock, [this] { return has_ended_; });
+    give_back(strand_);
+  }
+
+ private:
+  Strand& strand_;
+  bool has_ended_ = false;
+};
+
+class Strands::ProcessClock final : public Clock {
+ public:
+  ProcessClock(Strands& strands, ProcessNumber process) : strands_(strands), process_(process) {}
+
+  [[nodiscard]] Time now() const override { return strands_.now(); }
+
+  bool wait_until(std::condition_variable&,
+                  std::unique_lock<std::mutex>& lock,
+                  Time when,
+                  const std::function<bool()>& condition) const override {
+    if (condition()) {
+      return true;
+    }
+    if (now() >= when) {
+      return false;
+    }
+    if (Strand::mine == nullptr) {
+      // CAF would take an exception for the end of the actor.
+      std::fputs("an actor that must not block waits\n", stderr);
+      std::abort();
+    }
+    lock.unlock();
+    Strand::mine->wait(condition, when);
+    lock.lock();
+    return condition();
+  }
+
+  [[nodiscard]] std::unique_ptr<Thread> start(std::function<void()> work) const override {
+    return std::make_unique<StrandThread>(strands_, process_, std::move(work));
+  }
+
+ private:
+  Strands& strands_;
+  const ProcessNumber process_;
+};
+
 Strands::Strands(const caf::detail::test_actor_clock& time) : time_(time) {}
 
 Strands::~Strands() = default;
 
-bool Strands::wait_until(std::condition_variable&,
-                         std::unique_lock<std::mutex>& lock,
-                         Time when,
-                         const std::function<bool()>& condition) const {
-  if (condition()) {
-    return true;
-  }
-  if (now() >= when) {
-    return false;
-  }
-  if (Strand::mine == nullptr) {
-    // CAF would take an exception for the end of the actor.
-    std::fputs("an actor that must not block waits\n", stderr);
-    std::abort();
-  }
-  lock.unlock();
-  Strand::mine->wait(condition, when);
-  lock.lock();
-  return condition();
+std::shared_ptr<const Clock> Strands::clock_of(ProcessNumber process) {
+  return std::make_shared<ProcessClock>(*this, process);
 }
 
 Strands::Strand& Strands::take(ProcessNumber process) {
   auto free = std::ranges::find_if(strands_, [](const auto& s) { return !s->is_taken; });
   if (free == strands_.end()) {
-    free = strands_.insert(free, std::make_unique<Strand>(*this));
+    free = strands_.insert(free, std::make_unique<Strand>());
   }
   (*free)->is_taken = true;
   (*free)->process = process;
+  (*free)->clock = clock_of(process);
   return **free;
 }
 
@@ -104,19 +153,12 @@ void Strands::give_back(Strand& strand) {
   strand.is_taken = false;
 }
 
-void Strands::begin(Strand& strand, std::function<void()> work) {
+void Strands::prepare(Strand& strand, std::function<void()> work) {
   strand.work = std::move(work);
-  strand.go();
 }
 
-std::vector<Strands::Strand*> Strands::ready() const {
-  std::vector<Strand*> ready;
-  for (const auto& strand : strands_) {
-    if (strand->waits() && (strand->when() <= now() || strand->holds())) {
-      ready.push_back(strand.get());
-    }
-  }
-  return ready;
+bool Strands::is_ready(const Strand& strand) const {
+  return strand.is_ready(now());
 }
 
 void Strands::resume(Strand& strand) {
@@ -127,12 +169,13 @@ ProcessNumber Strands::process_of(const Strand& strand) {
   return strand.process;
 }
 
-std::optional<Clock::Time> Strands::next_deadline(
+std::optional<Strands::Time> Strands::next_deadline(
     const std::function<bool(ProcessNumber)>& of) const {
   std::optional<Time> next;
   for (const auto& strand : strands_) {
-    if (strand->waits() && strand->when() != Time::max() && of(strand->process)) {
-      next = std::min(next.value_or(strand->when()), strand->when());
+    const Time when = strand->deadline();
+    if (when != Time::max() && of(strand->process)) {
+      next = std::min(next.value_or(when), when);
     }
   }
   return next;

@@ -2,7 +2,8 @@
 ///
 /// A strand runs until its work ends or waits by this clock. The simulation then does something
 /// else, and lets the strand continue when its condition is true or its time has come. So code that
-/// blocks needs no change to be simulated, and runs the same way every time.
+/// blocks needs no change to be simulated, and runs the same way every time. A thread that such code
+/// starts by its clock (Clock::start) is another strand of the same process.
 /// BT-1: only one thread runs at any time, so conditions are tested without their locks.
 #pragma once
 
@@ -22,33 +23,38 @@ namespace stagecraft::simulation {
 /// A process of the simulation; the driver's is 0.
 using ProcessNumber = int;
 
-class Strands final : public Clock {
+class Strands {
  public:
   class Strand;
+  using Time = Clock::Time;
 
   /// `time`: the clock of the simulated actors, whose time is this one's.
   explicit Strands(const caf::detail::test_actor_clock& time);
+  Strands(const Strands&) = delete;
+  Strands& operator=(const Strands&) = delete;
   /// Requires: no strand has work.
-  ~Strands() override;
+  ~Strands();
 
-  [[nodiscard]] Time now() const override { return time_.current_time; }
-  /// Requires: the caller is on a strand, unless the condition is true or the time has come.
-  bool wait_until(std::condition_variable& changed,
-                  std::unique_lock<std::mutex>& lock,
-                  Time when,
-                  const std::function<bool()>& condition) const override;
+  [[nodiscard]] Time now() const { return time_.current_time; }
+  /// Returns the clock of a process, which starts strands of it.
+  /// Requires of a wait: the caller is on a strand, unless the condition is true or the time has
+  /// come.
+  [[nodiscard]] std::shared_ptr<const Clock> clock_of(ProcessNumber process);
 
   /// Takes a strand that nobody has.
   [[nodiscard]] Strand& take(ProcessNumber process);
   /// Gives it back. Requires: it has no work.
   static void give_back(Strand& strand);
-  /// Runs work on a strand that was taken and has none, until it waits or the work ends.
-  static void begin(Strand& strand, std::function<void()> work);
-
-  /// Returns the strands that can continue.
-  [[nodiscard]] std::vector<Strand*> ready() const;
-  /// Lets a strand continue until it waits again or its work ends.
+  /// Gives work to a strand that was taken and has none. It can continue, and begins then.
+  static void prepare(Strand& strand, std::function<void()> work);
+  /// Lets a strand continue until it waits or its work ends.
   static void resume(Strand& strand);
+
+  /// Returns how many strands there are, and one of them.
+  [[nodiscard]] std::size_t count() const { return strands_.size(); }
+  [[nodiscard]] Strand& at(std::size_t i) const { return *strands_[i]; }
+  /// Returns whether a strand has work and can continue.
+  [[nodiscard]] bool is_ready(const Strand& strand) const;
   [[nodiscard]] static ProcessNumber process_of(const Strand& strand);
 
   /// Returns when the first wait of these processes runs out; nothing if none does.
@@ -56,6 +62,9 @@ class Strands final : public Clock {
       const std::function<bool(ProcessNumber)>& of) const;
 
  private:
+  class ProcessClock;
+  class StrandThread;
+
   const caf::detail::test_actor_clock& time_;
   std::vector<std::unique_ptr<Strand>> strands_;
 };

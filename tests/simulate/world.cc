@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -60,10 +61,10 @@ void World::tell(const std::string& who, const std::string& what) {
 }
 
 void World::run(const std::function<void()>& program) {
-  const ClockOfThread scope(std::shared_ptr<const Clock>(std::shared_ptr<void>(), &strands_));
+  const ClockOfThread scope(strands_.clock_of(0));
   std::exception_ptr failure;
   bool has_ended = false;
-  Strands::begin(strands_.take(0), [&] {
+  Strands::prepare(strands_.take(0), [&] {
     try {
       program();
     } catch (...) {
@@ -94,9 +95,16 @@ void World::run(const std::function<void()>& program) {
 }
 
 bool World::can_run(caf::resumable* job) const {
+  if (stopped_.empty()) {
+    return true;
+  }
   const caf::scheduled_actor* actor = actor_of(job);
   const auto owner = actor == nullptr ? owners_.end() : owners_.find(actor->id());
   return owner == owners_.end() || !is_stopped(owner->second);
+}
+
+bool World::can_run(const Strands::Strand& strand) const {
+  return strands_.is_ready(strand) && !is_stopped(Strands::process_of(strand));
 }
 
 void World::run_job(caf::resumable* job) {
@@ -122,48 +130,52 @@ void World::run_job(caf::resumable* job) {
     const auto owner = owners_.find(id);
     strand = &strands_.take(owner == owners_.end() ? 0 : owner->second);
   }
-  Strands::begin(*strand, [this, id, resume] {
+  Strands::prepare(*strand, [this, id, resume] {
     if (resume() == caf::resumable::done) {
       ended_.push_back(id);
     }
   });
+  Strands::resume(*strand);
 }
 
-bool World::has_work() const {
-  return std::ranges::any_of(scheduler_.jobs, [this](auto* job) { return can_run(job); }) ||
-         std::ranges::any_of(strands_.ready(), [this](const auto* strand) {
-           return !is_stopped(Strands::process_of(*strand));
-         });
+std::optional<std::size_t> World::choose() {
+  const std::size_t jobs = scheduler_.jobs.size(), strands = strands_.count();
+  const bool has_event = !events_.empty() && events_.begin()->first.first <= clock().now();
+  std::vector<std::size_t>& left = candidates_;
+  left.resize(jobs + strands + (has_event ? 1 : 0));
+  std::iota(left.begin(), left.end(), 0);
+  // The first in a drawn order that can happen is as likely as any other, and most need no test.
+  while (!left.empty()) {
+    std::size_t& drawn = left[random_.below(left.size())];
+    if (drawn < jobs ? can_run(scheduler_.jobs[drawn])
+                     : drawn >= jobs + strands || can_run(strands_.at(drawn - jobs))) {
+      return drawn;
+    }
+    drawn = left.back();
+    left.pop_back();
+  }
+  return std::nullopt;
 }
 
 bool World::do_one() {
   for (const caf::actor_id id : std::exchange(ended_, {})) {
     Strands::give_back(*plan_threads_.extract(id).mapped());
   }
-  if (has_work() && random_.one_in(4)) {
-    pass(random_.up_to(std::chrono::microseconds(100)));
-  }
-  std::vector<std::size_t> jobs;
-  for (std::size_t i = 0; i < scheduler_.jobs.size(); ++i) {
-    if (can_run(scheduler_.jobs[i])) {
-      jobs.push_back(i);
-    }
-  }
-  std::vector<Strands::Strand*> strands = strands_.ready();
-  std::erase_if(strands, [this](const auto* s) { return is_stopped(Strands::process_of(*s)); });
-  const bool has_event = !events_.empty() && events_.begin()->first.first <= clock().now();
-  const std::size_t choices = jobs.size() + strands.size() + (has_event ? 1 : 0);
-  if (choices == 0) {
+  const std::optional<std::size_t> choice = choose();
+  if (!choice) {
     return false;
   }
-  std::size_t choice = random_.below(choices);
-  if (choice < jobs.size()) {
-    const auto at = scheduler_.jobs.begin() + static_cast<std::ptrdiff_t>(jobs[choice]);
+  const std::size_t jobs = scheduler_.jobs.size(), strands = strands_.count();
+  if (random_.one_in(4)) {
+    pass(random_.up_to(std::chrono::microseconds(100)));  // may add jobs, after these
+  }
+  if (*choice < jobs) {
+    const auto at = scheduler_.jobs.begin() + static_cast<std::ptrdiff_t>(*choice);
     caf::resumable* job = *at;
     scheduler_.jobs.erase(at);
     run_job(job);
-  } else if (choice -= jobs.size(); choice < strands.size()) {
-    strands_.resume(*strands[choice]);
+  } else if (*choice < jobs + strands) {
+    Strands::resume(strands_.at(*choice - jobs));
   } else {
     const Event event = std::move(events_.begin()->second);
     events_.erase(events_.begin());

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -75,13 +76,15 @@ class World {
  private:
   /// Does one thing that can happen now, drawn from all. Returns false if there is none.
   bool do_one();
-  /// Returns whether a job or a strand can run now.
-  [[nodiscard]] bool has_work() const;
+  /// Draws a thing that can happen now: a job, a strand after all jobs, or after these the first
+  /// event. Returns nothing if there is none.
+  [[nodiscard]] std::optional<std::size_t> choose();
   void pass(Time::duration span);
   /// Lets time pass until something can happen. Returns false if nothing ever will.
   bool pass_time();
   void run_job(caf::resumable* job);
   [[nodiscard]] bool can_run(caf::resumable* job) const;
+  [[nodiscard]] bool can_run(const Strands::Strand& strand) const;
 
   ActorHost& host_;
   caf::scheduler::test_coordinator& scheduler_;
@@ -96,6 +99,7 @@ class World {
   std::map<caf::actor_id, Strands::Strand*> plan_threads_;  ///< their strands, each its own
   std::vector<caf::actor_id> ended_;                        ///< plan threads whose strands are free
   std::set<ProcessNumber> stopped_;
+  std::vector<std::size_t> candidates_;  ///< of the choice
   std::int64_t count_ = 0;
 };
 
