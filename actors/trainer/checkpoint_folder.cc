@@ -14,12 +14,12 @@
 #include <functional>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stagecraft/actors/trainer/state/checkpoint_file.h"
+#include "stagecraft/base/clock.h"
 #include "stagecraft/base/files/disk.h"
 #include "stagecraft/base/files/whole_file.h"
 #include "stagecraft/base/log.h"
@@ -189,7 +189,7 @@ struct CheckpointFolder::Impl {
   // The thread writes `outcome`, then `finished`; `outcome` is read only after the second is true.
   std::optional<SavedCheckpoint> outcome;
   std::atomic<bool> finished{true};
-  std::thread writer;
+  std::unique_ptr<Clock::Thread> writer;
 
   Impl(const std::string& f, int k) : folder(f), keep(static_cast<std::size_t>(k)), lock(f) {
     if (lock.alone()) {
@@ -230,10 +230,11 @@ struct CheckpointFolder::Impl {
     }
     finished = false;
     try {
-      writer = std::thread([this, saved, written = std::move(written)]() mutable {
+      std::shared_ptr<CheckpointSave> file = std::move(written);
+      writer = Clock::current()->start([this, saved, file = std::move(file)]() mutable {
         const process_end::AtWork at_work;
         const DiskOfThread scope(disk);
-        publish(saved, std::move(written));
+        publish(saved, std::exchange(file, nullptr));
         outcome = std::move(saved);
         finished = true;
       });
@@ -248,7 +249,7 @@ struct CheckpointFolder::Impl {
     return {Errc::UsageFile, fmt::format("'{}' was not written: {}", saved.path, why.what())};
   }
 
-  void publish(SavedCheckpoint& saved, std::unique_ptr<CheckpointSave> written) const {
+  void publish(SavedCheckpoint& saved, std::shared_ptr<CheckpointSave> written) const {
     try {
       written->publish();
       remove_older(saved.step);
@@ -270,9 +271,7 @@ struct CheckpointFolder::Impl {
   }
 
   std::optional<SavedCheckpoint> wait() {
-    if (writer.joinable()) {
-      writer.join();
-    }
+    writer = nullptr;
     return std::exchange(outcome, std::nullopt);
   }
 };

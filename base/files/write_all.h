@@ -8,8 +8,6 @@
 namespace stagecraft {
 
 /// Returns 0, or the errno of the failure; then a part may have been written.
-[[nodiscard]] int write_all(int file,
-                            std::span<const char> bytes,
-                            Disk& disk = *Disk::system());
+[[nodiscard]] int write_all(int file, std::span<const char> bytes, Disk& disk = *Disk::system());
 
 }  // namespace stagecraft

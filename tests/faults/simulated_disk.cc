@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -151,8 +153,7 @@ class SimulatedDisk::Replay {
   std::vector<NameChange> names_;    ///< changes that may not
 };
 
-SimulatedDisk::SimulatedDisk(std::string folder, Lie lie)
-    : folder_(std::move(folder)), lie_(lie) {}
+SimulatedDisk::SimulatedDisk(std::string folder, Lie lie) : folder_(std::move(folder)), lie_(lie) {}
 
 void SimulatedDisk::strike(DiskFault fault) {
   const std::scoped_lock lock(mutex_);
@@ -186,10 +187,10 @@ std::vector<Remains> SimulatedDisk::remains_after(std::int64_t operations) const
 }
 
 int SimulatedDisk::create(const std::string& path, mode_t mode) {
-  const std::scoped_lock lock(mutex_);
   if (fails(true)) {
     return -1;
   }
+  const std::scoped_lock lock(mutex_);
   const int file = Disk::create(path, mode);
   if (file >= 0) {
     numbers_[file] = ++files_;
@@ -199,8 +200,8 @@ int SimulatedDisk::create(const std::string& path, mode_t mode) {
 }
 
 ssize_t SimulatedDisk::write(int file, std::span<const char> bytes) {
-  const std::scoped_lock lock(mutex_);
   const auto fault = begin();
+  const std::scoped_lock lock(mutex_);
   if (fault == DiskFault::Kind::Short && bytes.size() > 1) {
     bytes = bytes.first(bytes.size() / 2);
   } else if (fault == DiskFault::Kind::Fail || is_full_) {
@@ -218,8 +219,8 @@ ssize_t SimulatedDisk::write(int file, std::span<const char> bytes) {
 }
 
 ssize_t SimulatedDisk::read(int file, std::size_t at, std::span<char> bytes) {
-  const std::scoped_lock lock(mutex_);
   const auto fault = begin();
+  const std::scoped_lock lock(mutex_);
   if (fault == DiskFault::Kind::Fail) {
     errno = EIO;
     return -1;
@@ -235,19 +236,19 @@ ssize_t SimulatedDisk::read(int file, std::size_t at, std::span<char> bytes) {
 }
 
 int SimulatedDisk::synchronize(int file) {
-  const std::scoped_lock lock(mutex_);
   if (fails(false)) {
     return -1;
   }
+  const std::scoped_lock lock(mutex_);
   note(Change::Kind::Synchronize, numbers_.at(file), "");
   return 0;
 }
 
 int SimulatedDisk::rename(const std::string& from, const std::string& to) {
-  const std::scoped_lock lock(mutex_);
   if (fails(false)) {
     return -1;
   }
+  const std::scoped_lock lock(mutex_);
   const int result = Disk::rename(from, to);
   if (result == 0) {
     note(Change::Kind::Rename, 0, from, inside(to));
@@ -256,10 +257,10 @@ int SimulatedDisk::rename(const std::string& from, const std::string& to) {
 }
 
 int SimulatedDisk::remove(const std::string& path) {
-  const std::scoped_lock lock(mutex_);
   if (fails(false)) {
     return -1;
   }
+  const std::scoped_lock lock(mutex_);
   const int result = Disk::remove(path);
   if (result == 0) {
     note(Change::Kind::Remove, 0, path);
@@ -268,10 +269,10 @@ int SimulatedDisk::remove(const std::string& path) {
 }
 
 int SimulatedDisk::make_folder(const std::string& path) {
-  const std::scoped_lock lock(mutex_);
   if (fails(true)) {
     return -1;
   }
+  const std::scoped_lock lock(mutex_);
   const int result = Disk::make_folder(path);
   if (result == 0) {
     note(Change::Kind::MakeFolder, 0, path);
@@ -280,29 +281,41 @@ int SimulatedDisk::make_folder(const std::string& path) {
 }
 
 int SimulatedDisk::synchronize_folder(const std::string& path) {
-  const std::scoped_lock lock(mutex_);
   if (fails(false)) {
     return -1;
   }
+  const std::scoped_lock lock(mutex_);
   note(Change::Kind::SynchronizeFolder, 0, path);
   return 0;
 }
 
 std::optional<DiskFault::Kind> SimulatedDisk::begin() {
+  std::unique_lock lock(mutex_);
   const std::int64_t operation = operations_++;
   std::optional<DiskFault::Kind> strikes;
+  Clock::Time::duration span{0};
   for (const DiskFault& fault : faults_) {
     if (fault.operation == operation) {
       ++struck_;
       is_full_ = is_full_ || fault.kind == DiskFault::Kind::Full;
       strikes = fault.kind;
+      span += fault.span;
     }
+  }
+  lock.unlock();
+  if (span > span.zero()) {
+    std::mutex mutex;
+    std::unique_lock waits(mutex);
+    std::condition_variable never;
+    const auto& clock = Clock::current();
+    (void)clock->wait_until(never, waits, clock->now() + span, [] { return false; });
   }
   return strikes;
 }
 
 bool SimulatedDisk::fails(bool needs_room) {
   const bool fails = begin() == DiskFault::Kind::Fail;
+  const std::scoped_lock lock(mutex_);
   errno = needs_room ? ENOSPC : EIO;
   return fails || (needs_room && is_full_);
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/base/clock.h"
 #include "stagecraft/base/files/disk.h"
 
 namespace stagecraft::tests {
@@ -28,9 +29,11 @@ struct DiskFault {
     Short,   ///< a write takes half of the bytes, and says so
     Damage,  ///< a read finds another bit
     Cut,     ///< a read finds the end of the file
+    Slow,    ///< it takes the span, by the clock of the thread
   };
   std::int64_t operation = 0;  ///< strikes the one with this number; the first has 0
   Kind kind = Kind::Fail;
+  Clock::Time::duration span{0};  ///< of Slow
 };
 
 class SimulatedDisk final : public Disk {
@@ -73,9 +76,9 @@ class SimulatedDisk final : public Disk {
   };
   class Replay;
 
-  /// Counts an operation. Returns the fault that strikes it.
+  /// Counts an operation. Returns the fault that strikes it, after its span. Holds no lock.
   std::optional<DiskFault::Kind> begin();
-  /// Returns whether the operation fails, with errno.
+  /// Begins an operation. Returns whether it fails, with errno.
   bool fails(bool needs_room);
   void note(Change::Kind kind, int file, const std::string& path, std::string to = {});
   /// Returns the path in the folder; "" for the folder itself.

@@ -9,7 +9,7 @@
 ///   tensors   raw, each from a multiple of 64 bytes, in the header's order
 ///   32 bytes  SHA-256 of all bytes before
 ///
-/// checkpoint.h says what the parts mean to a trainer.
+/// A reader reads from the disk that was current where it was made. checkpoint.h says what the parts mean to a trainer.
 #pragma once
 
 #include <cstddef>
@@ -129,9 +129,15 @@ class CheckpointReader {
 
   [[noreturn]] void refuse(const std::string& found) const;
   void read_at(std::size_t at, std::span<char> bytes) const;
-  /// Returns the format version.
-  std::uint64_t check_content();
-  void read_header(std::uint64_t version);
+  /// Head is what precedes the tensors, as the checksum has covered it.
+  struct Head {
+    std::uint64_t version = 0;
+    std::uint64_t length = 0;  ///< of the header
+    Sha256::Digest digest{};   ///< of preamble and header
+  };
+
+  Head check_content();
+  void read_header(const Head& head);
   void place_tensors(std::size_t begin);
 
   const std::shared_ptr<Disk> disk_ = Disk::current();
