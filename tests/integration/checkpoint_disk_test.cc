@@ -185,10 +185,13 @@ TEST_CASE("CS-3: any operation of the disk fails once, or the disk is full from 
     CHECK(search.broken.empty());
     REQUIRE(search.newest);
     CHECK(search.newest->step >= run.said_after(run.disk().operations()));
+    if (!struck) {
+      break;  // it waits for an operation of the next save
+    }
     run.disk().make_room();
     CHECK_FALSE(run.save(checkpoints, 3).failure);
     CHECK(found_in(run.folder()).newest->step == 3);
-    if (after % 10 == 0 || !struck) {  // each has all ends of the saves before
+    if (after % 10 == 0) {  // it has all ends of the saves before
       CHECK(run.complaint().empty());
     }
   }
