@@ -14,12 +14,13 @@
 #include <functional>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stagecraft/actors/trainer/state/checkpoint_file.h"
+#include "stagecraft/base/clock.h"
+#include "stagecraft/base/files/disk.h"
 #include "stagecraft/base/files/whole_file.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/home_process.h"
@@ -133,8 +134,11 @@ class FolderLock {
 /// Returns the newest whole checkpoint of the folder, open; null if there is none. Adds an error to
 /// `broken` for each newer one.
 std::unique_ptr<CheckpointReader> newest_in(const std::string& folder, std::vector<Error>& broken) {
-  std::error_code ignored;
-  if (!fs::exists(folder, ignored)) {
+  std::error_code failure;
+  if (!fs::exists(folder, failure)) {
+    if (failure) {
+      unusable(folder, failure);  // it may be there
+    }
     return nullptr;
   }
   for (const Kept& kept : checkpoints_in(folder)) {
@@ -147,11 +151,21 @@ std::unique_ptr<CheckpointReader> newest_in(const std::string& folder, std::vect
   return nullptr;
 }
 
-void make_folder(const std::string& folder) {
+/// Makes the folder, and those above it. Their names survive the end of the machine, because a file
+/// survives it only together with its folder.
+void make_folder(const fs::path& folder, Disk& disk) {
   std::error_code failure;
-  fs::create_directories(folder, failure);
-  if (failure) {
-    unusable(folder, failure);
+  if (folder.empty() || fs::is_directory(folder, failure)) {
+    return;
+  }
+  if (!folder.has_filename()) {  // "runs/first/"
+    return make_folder(folder.parent_path(), disk);
+  }
+  make_folder(folder.parent_path(), disk);
+  const fs::path above = folder.has_parent_path() ? folder.parent_path() : ".";
+  if ((disk.make_folder(folder.string()) != 0 && errno != EEXIST) ||
+      disk.synchronize_folder(above.string()) != 0) {
+    unusable(folder.string(), {errno, std::generic_category()});
   }
 }
 
@@ -171,10 +185,11 @@ struct CheckpointFolder::Impl {
   const std::string folder;
   const std::size_t keep;
   const FolderLock lock;
+  const std::shared_ptr<Disk> disk = Disk::current();  // the thread's too
   // The thread writes `outcome`, then `finished`; `outcome` is read only after the second is true.
   std::optional<SavedCheckpoint> outcome;
   std::atomic<bool> finished{true};
-  std::thread writer;
+  std::unique_ptr<Clock::Thread> writer;
 
   Impl(const std::string& f, int k) : folder(f), keep(static_cast<std::size_t>(k)), lock(f) {
     if (lock.alone()) {
@@ -192,8 +207,7 @@ struct CheckpointFolder::Impl {
       }
     });
     for (const std::string& part : parts) {
-      std::error_code ignored;
-      fs::remove(part, ignored);
+      disk->remove(part);
     }
   }
 
@@ -216,9 +230,11 @@ struct CheckpointFolder::Impl {
     }
     finished = false;
     try {
-      writer = std::thread([this, saved, written = std::move(written)]() mutable {
+      std::shared_ptr<CheckpointSave> file = std::move(written);
+      writer = Clock::current()->start([this, saved, file = std::move(file)]() mutable {
         const process_end::AtWork at_work;
-        publish(saved, std::move(written));
+        const DiskOfThread scope(disk);
+        publish(saved, std::exchange(file, nullptr));
         outcome = std::move(saved);
         finished = true;
       });
@@ -233,7 +249,7 @@ struct CheckpointFolder::Impl {
     return {Errc::UsageFile, fmt::format("'{}' was not written: {}", saved.path, why.what())};
   }
 
-  void publish(SavedCheckpoint& saved, std::unique_ptr<CheckpointSave> written) const {
+  void publish(SavedCheckpoint& saved, std::shared_ptr<CheckpointSave> written) const {
     try {
       written->publish();
       remove_older(saved.step);
@@ -249,16 +265,13 @@ struct CheckpointFolder::Impl {
     std::size_t kept = 0;
     for (const Kept& one : checkpoints_in(folder)) {
       if (one.step <= step && ++kept > keep) {
-        std::error_code ignored;
-        fs::remove(one.path, ignored);
+        disk->remove(one.path);
       }
     }
   }
 
   std::optional<SavedCheckpoint> wait() {
-    if (writer.joinable()) {
-      writer.join();
-    }
+    writer = nullptr;
     return std::exchange(outcome, std::nullopt);
   }
 };
@@ -268,7 +281,7 @@ CheckpointFolder::CheckpointFolder(const std::string& folder, int keep) {
     throw Error(Errc::UsageArgument,
                 fmt::format("expected at least one checkpoint to keep, found {}", keep));
   }
-  make_folder(folder);
+  make_folder(folder, *Disk::current());
   impl_ = std::make_unique<Impl>(folder, keep);
 }
 

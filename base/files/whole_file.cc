@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <random>
 #include <system_error>
@@ -80,15 +79,6 @@ OutputPlace replaceable_place(const std::string& path) {
   return place;
 }
 
-/// Makes the new name survive a power cut. Some file systems cannot.
-void synchronize_folder(const OutputPlace& place) {
-  const int folder = open(place.folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) {
-    fsync(folder);
-    close(folder);
-  }
-}
-
 }  // namespace
 
 WholeFile::WholeFile(const std::string& path) : path_(path), place_(replaceable_place(path)) {
@@ -98,7 +88,7 @@ WholeFile::WholeFile(const std::string& path) : path_(path), place_(replaceable_
 WholeFile::~WholeFile() {
   if (fd_ >= 0) {
     close(fd_);
-    unlink(temporary_.c_str());  // keeps WF-2
+    disk_->remove(temporary_);  // keeps WF-2
   }
 }
 
@@ -112,7 +102,7 @@ void WholeFile::open_beside() {
   std::random_device random;
   do {
     temporary_ = fmt::format("{}/{}.part-{:08x}", place_.folder(), stem, random());
-    fd_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    fd_ = disk_->create(temporary_, mode);
   } while (fd_ < 0 && errno == EEXIST);
   if (fd_ < 0) {
     unwritable(path_, errno);
@@ -126,13 +116,13 @@ void WholeFile::open_beside() {
 }
 
 void WholeFile::write(std::span<const char> bytes) {
-  if (const int error = write_all(fd_, bytes); error != 0) {
+  if (const int error = write_all(fd_, bytes, *disk_); error != 0) {
     unwritable(path_, error);
   }
 }
 
 void WholeFile::synchronize() {
-  if (fsync(fd_) != 0) {
+  if (disk_->synchronize(fd_) != 0) {
     unwritable(path_, errno);
   }
   posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
@@ -140,11 +130,13 @@ void WholeFile::synchronize() {
 
 void WholeFile::publish() {
   synchronize();
-  if (std::rename(temporary_.c_str(), place_.path.c_str()) != 0) {
+  if (disk_->rename(temporary_, place_.path) != 0) {
     unwritable(path_, errno);
   }
   close(std::exchange(fd_, -1));  // synchronized before, so close has nothing left to fail
-  synchronize_folder(place_);
+  if (disk_->synchronize_folder(place_.folder()) != 0) {
+    unwritable(path_, errno);  // keeps WF-4
+  }
 }
 
 }  // namespace stagecraft

@@ -4,17 +4,21 @@
 ///     file.write(bytes);
 ///     file.publish();             // replaces the old file here
 ///
-/// It writes beside the place and moves the file there last. Thread: the writer's.
-/// WF-1: until publish() returns, the old file stays in its place.
+/// It writes beside the place and moves the file there last, on the disk that was current where it
+/// was made. Thread: the writer's.
+/// WF-1: until publish() moves the new file, the old one stays in its place.
 /// WF-2: a WholeFile that is dropped before that leaves nothing behind. A process that is killed
 ///       can leave NAME.part-XXXXXXXX.
 /// WF-3: links stay links. The new file keeps an older file's permissions and, if allowed, its
 ///       owner; without an older file it gets the permissions of the umask.
+/// WF-4: once publish() has returned, the file outlives the end of the machine.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 
+#include "stagecraft/base/files/disk.h"
 #include "stagecraft/base/files/output_place.h"
 
 namespace stagecraft {
@@ -42,12 +46,14 @@ class WholeFile {
   /// Returns the path that holds the bytes until publish().
   [[nodiscard]] const std::string& temporary() const { return temporary_; }
 
-  /// Synchronizes the file and gives it its name. Errors: as write.
+  /// Synchronizes the file, gives it its name and synchronizes that. Errors: as write. After a
+  /// failure of the last, the file is in its place, but the end of the machine may undo that.
   void publish();
 
  private:
   void open_beside();
 
+  const std::shared_ptr<Disk> disk_ = Disk::current();
   const std::string path_;
   const OutputPlace place_;
   std::string temporary_;

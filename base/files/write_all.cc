@@ -1,15 +1,13 @@
 #include "stagecraft/base/files/write_all.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 
 namespace stagecraft {
 
-int write_all(int file, std::span<const char> bytes) {
+int write_all(int file, std::span<const char> bytes, Disk& disk) {
   while (!bytes.empty()) {
-    const ssize_t count = write(file, bytes.data(), bytes.size());
+    const ssize_t count = disk.write(file, bytes);
     if (count < 0 && errno != EINTR) {
       return errno;
     }

@@ -3,9 +3,11 @@
 
 #include <span>
 
+#include "stagecraft/base/files/disk.h"
+
 namespace stagecraft {
 
 /// Returns 0, or the errno of the failure; then a part may have been written.
-[[nodiscard]] int write_all(int file, std::span<const char> bytes);
+[[nodiscard]] int write_all(int file, std::span<const char> bytes, Disk& disk = *Disk::system());
 
 }  // namespace stagecraft

@@ -333,7 +333,7 @@ void CheckpointReader::refuse(const std::string& found) const {
 
 void CheckpointReader::read_at(std::size_t at, std::span<char> bytes) const {
   while (!bytes.empty()) {
-    const ssize_t count = pread(file_.fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
+    const ssize_t count = disk_->read(file_.fd, at, bytes);
     if (count < 0 && errno != EINTR) {
       unreadable(path_, std::generic_category().message(errno));
     }
@@ -346,43 +346,57 @@ void CheckpointReader::read_at(std::size_t at, std::span<char> bytes) const {
   }
 }
 
-std::uint64_t CheckpointReader::check_content() {
+CheckpointReader::Head CheckpointReader::check_content() {
   std::vector<char> buffer(std::min(kChunk, content_ + kDigest));
-  const auto preamble = std::span(buffer).first(std::min(kPreamble, content_));
-  read_at(0, preamble);
-  if (preamble.size() < kPreamble ||
-      !std::string_view(preamble.data(), preamble.size()).starts_with(kMagic)) {
-    refuse("it does not begin as one");
-  }
-  const std::uint64_t version = little_endian_at(preamble, 8);
-  if (version < 1 || version > kFileVersion) {
-    refuse(fmt::format(
-        "its format is version {}, this program knows versions 1 to {}", version, kFileVersion));
-  }
-  Sha256 sha;
-  for (std::size_t at = 0; at < content_; at += buffer.size()) {
+  const auto chunk_at = [&](std::size_t at) {
     const auto chunk = std::span(buffer).first(std::min(buffer.size(), content_ - at));
     read_at(at, chunk);
+    return chunk;
+  };
+  auto chunk = chunk_at(0);
+  if (chunk.size() < kPreamble ||
+      !std::string_view(chunk.data(), chunk.size()).starts_with(kMagic)) {
+    refuse("it does not begin as one");
+  }
+  Head head{.version = little_endian_at(chunk, 8), .length = little_endian_at(chunk, 16)};
+  if (head.version < 1 || head.version > kFileVersion) {
+    refuse(fmt::format("its format is version {}, this program knows versions 1 to {}",
+                       head.version,
+                       kFileVersion));
+  }
+  const std::size_t end = kPreamble + std::min<std::size_t>(head.length, content_ - kPreamble);
+  Sha256 sha, sha_of_head;
+  for (std::size_t at = 0;;) {
     sha.add(chunk);
+    sha_of_head.add(chunk.first(std::min(chunk.size(), end - std::min(at, end))));
+    at += chunk.size();
+    if (at == content_) {
+      break;
+    }
+    chunk = chunk_at(at);
   }
   read_at(content_, {reinterpret_cast<char*>(checksum_.data()), checksum_.size()});
   if (sha.finish() != checksum_) {
     refuse("its checksum is wrong, so it was cut short or changed");
   }
-  return version;
+  head.digest = sha_of_head.finish();
+  return head;
 }
 
-void CheckpointReader::read_header(std::uint64_t version) {
-  std::array<char, kPreamble> preamble{};
-  read_at(0, preamble);
-  const std::uint64_t length = little_endian_at(preamble, 16);
-  if (length > content_ - kPreamble) {
+void CheckpointReader::read_header(const Head& head) {
+  if (head.length > content_ - kPreamble) {
     refuse("its header is longer than the file");
   }
-  std::vector<char> bytes(static_cast<std::size_t>(length));
-  read_at(kPreamble, bytes);
+  std::vector<char> bytes(kPreamble + static_cast<std::size_t>(head.length));
+  read_at(0, bytes);
+  Sha256 sha;
+  sha.add(bytes);
+  if (sha.finish() != head.digest) {  // keeps CK-2
+    refuse("its header changed while it was read");
+  }
+  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(kPreamble));
   try {
-    header_ = unpacked(bytes, version);
+    header_ = unpacked(bytes, head.version);
   } catch (const std::exception& error) {
     refuse(fmt::format("its header cannot be read ({})", error.what()));
   }

@@ -9,13 +9,14 @@
 ///   tensors   raw, each from a multiple of 64 bytes, in the header's order
 ///   32 bytes  SHA-256 of all bytes before
 ///
-/// checkpoint.h says what the parts mean to a trainer.
+/// A reader reads from the disk that was current where it was made. checkpoint.h says what the parts mean to a trainer.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +29,7 @@
 #include "stagecraft/actors/executor/step/loss_scale.h"
 #include "stagecraft/actors/trainer/state/loop_state.h"
 #include "stagecraft/actors/trainer/state/sha256.h"
+#include "stagecraft/base/files/disk.h"
 #include "stagecraft/base/files/whole_file.h"
 
 namespace stagecraft {
@@ -127,11 +129,18 @@ class CheckpointReader {
 
   [[noreturn]] void refuse(const std::string& found) const;
   void read_at(std::size_t at, std::span<char> bytes) const;
-  /// Returns the format version.
-  std::uint64_t check_content();
-  void read_header(std::uint64_t version);
+  /// Head is what precedes the tensors, as the checksum has covered it.
+  struct Head {
+    std::uint64_t version = 0;
+    std::uint64_t length = 0;  ///< of the header
+    Sha256::Digest digest{};   ///< of preamble and header
+  };
+
+  Head check_content();
+  void read_header(const Head& head);
   void place_tensors(std::size_t begin);
 
+  const std::shared_ptr<Disk> disk_ = Disk::current();
   const std::string path_;
   const Descriptor file_;
   std::size_t content_ = 0;  ///< bytes before the checksum

@@ -9,7 +9,10 @@ namespace stagecraft {
 WriteBehind::WriteBehind(std::size_t count,
                          std::size_t most,
                          std::function<void(const at::Tensor&)> write)
-    : most_(most), write_(std::move(write)), left_(count), thread_([this] { run(); }) {}
+    : most_(most),
+      write_(std::move(write)),
+      left_(count),
+      thread_(Clock::current()->start([this] { run(); })) {}
 
 WriteBehind::~WriteBehind() {
   {
@@ -18,7 +21,7 @@ WriteBehind::~WriteBehind() {
   }
   changed_.notify_all();
   const process_end::Elsewhere elsewhere;  // the end of the process may have parked the thread
-  thread_.join();
+  thread_ = nullptr;
 }
 
 void WriteBehind::add(at::Tensor tensor) {
@@ -36,7 +39,7 @@ void WriteBehind::add(at::Tensor tensor) {
 /// Not elsewhere: the end of the process waits for what was handed over as a whole.
 void WriteBehind::wait() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return failure_ != nullptr || left_ == 0; });
+  Clock::current()->wait(changed_, lock, [&] { return failure_ != nullptr || left_ == 0; });
   if (failure_ != nullptr) {
     std::rethrow_exception(failure_);
   }
@@ -44,14 +47,14 @@ void WriteBehind::wait() {
 
 /// Waits for another thread to make the condition true. The end of the process does not wait for
 /// that.
-template <class Condition>
-void WriteBehind::wait_elsewhere(std::unique_lock<std::mutex>& lock, const Condition& condition) {
+void WriteBehind::wait_elsewhere(std::unique_lock<std::mutex>& lock,
+                                 const std::function<bool()>& condition) {
   if (condition()) {
     return;
   }
   {
     const process_end::Elsewhere elsewhere;
-    changed_.wait(lock, condition);
+    Clock::current()->wait(changed_, lock, condition);
     lock.unlock();  // a thread that is parked here must not hold the lock
   }
   lock.lock();

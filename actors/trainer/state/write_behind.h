@@ -4,7 +4,7 @@
 ///   owner   add, add, add (waits for room), add ............ wait
 ///   thread       write, write ............. write, write, end
 ///
-/// A CheckpointSave has one. The mutex guards the tensors that wait, their bytes and the failure.
+/// A CheckpointSave has one. The clock of the owner's thread starts the thread. The mutex guards the tensors that wait, their bytes and the failure.
 /// BH-1: it holds at most `most` bytes of tensors that are not written yet, or one larger tensor.
 /// BH-2: once the function has thrown, it is not called again and holds no tensor; add() and wait()
 ///       rethrow the exception.
@@ -16,10 +16,12 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
-#include <thread>
 
 #include <ATen/core/Tensor.h>
+
+#include "stagecraft/base/clock.h"
 
 namespace stagecraft {
 
@@ -40,8 +42,7 @@ class WriteBehind {
   void wait();
 
  private:
-  template <class Condition>
-  void wait_elsewhere(std::unique_lock<std::mutex>& lock, const Condition& condition);
+  void wait_elsewhere(std::unique_lock<std::mutex>& lock, const std::function<bool()>& condition);
   void run();
   void write_all();
   [[nodiscard]] at::Tensor next();
@@ -57,7 +58,7 @@ class WriteBehind {
   std::size_t held_ = 0;  // bytes of those that were added
   std::exception_ptr failure_;
   bool dropped_ = false;
-  std::thread thread_;  // last: it uses all other members
+  std::unique_ptr<Clock::Thread> thread_;  // last: it uses all other members
 };
 
 }  // namespace stagecraft

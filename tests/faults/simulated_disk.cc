@@ -1,0 +1,345 @@
+#include "stagecraft/tests/faults/simulated_disk.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+namespace stagecraft::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string folder_of(const std::string& path) {
+  return fs::path(path).parent_path().string();
+}
+
+}  // namespace
+
+/// Replay repeats changes, and tells those that the end of the machine may undo.
+class SimulatedDisk::Replay {
+ public:
+  explicit Replay(Lie lie) : lie_(lie) {}
+
+  void add(const Change& change) {
+    switch (change.kind) {
+      case Change::Kind::Create:
+        files_[change.file] = {};
+        names_.push_back({folder_of(change.path), {{change.path, change.file}}});
+        break;
+      case Change::Kind::Write:
+        files_[change.file].written += change.to;
+        break;
+      case Change::Kind::Synchronize:
+        if (lie_ != Lie::OfFiles) {
+          files_[change.file].kept = files_[change.file].written;
+        }
+        break;
+      case Change::Kind::Rename:
+        names_.push_back(
+            {folder_of(change.path), {{change.to, number_of(change.path)}, {change.path, kNone}}});
+        break;
+      case Change::Kind::Remove:
+        names_.push_back({folder_of(change.path), {{change.path, kNone}}});
+        break;
+      case Change::Kind::MakeFolder:
+        names_.push_back({folder_of(change.path), {{change.path, kFolder}}});
+        break;
+      case Change::Kind::SynchronizeFolder:
+        if (lie_ != Lie::OfFolders) {
+          keep_names(change.path);
+        }
+    }
+  }
+
+  [[nodiscard]] std::vector<Remains> remains() const {
+    std::vector<Remains> all;
+    if (names_.size() > kMostNames) {
+      throw std::runtime_error("too many names are not synchronized");
+    }
+    for (std::size_t chosen = 0; chosen < std::size_t{1} << names_.size(); ++chosen) {
+      std::map<std::string, int> named = kept_;
+      for (std::size_t i = 0; i < names_.size(); ++i) {
+        if ((chosen >> i & 1U) != 0) {
+          assign(names_[i], named);
+        }
+      }
+      add_contents(named, all);
+    }
+    return all;
+  }
+
+ private:
+  static constexpr int kNone = 0, kFolder = -1;  ///< numbers of files begin with 1
+  static constexpr std::size_t kMostNames = 10;
+
+  struct File {
+    std::string kept, written;
+  };
+  /// NameChange changes names of a folder, all or none.
+  struct NameChange {
+    std::string folder;
+    std::vector<std::pair<std::string, int>> numbers;
+  };
+
+  static void assign(const NameChange& change, std::map<std::string, int>& named) {
+    for (const auto& [path, number] : change.numbers) {
+      if (number == kNone) {
+        named.erase(path);
+      } else {
+        named[path] = number;
+      }
+    }
+  }
+
+  [[nodiscard]] int number_of(const std::string& path) const {
+    std::map<std::string, int> named = kept_;
+    for (const NameChange& change : names_) {
+      assign(change, named);
+    }
+    return named.at(path);
+  }
+
+  void keep_names(const std::string& folder) {
+    for (const NameChange& change : names_) {
+      if (change.folder == folder) {
+        assign(change, kept_);
+      }
+    }
+    std::erase_if(names_, [&](const NameChange& change) { return change.folder == folder; });
+  }
+
+  /// Returns contents that a file may have.
+  static std::vector<std::string> contents_of(const File& file) {
+    if (file.kept.size() == file.written.size()) {
+      return {file.written};
+    }
+    const std::size_t kept = file.kept.size(), all = file.written.size(), half = (kept + all) / 2;
+    std::string zeros = file.kept, tail = file.written;
+    zeros.resize(all);
+    std::fill(tail.begin() + static_cast<std::ptrdiff_t>(half), tail.end(), '\0');
+    return {file.written, file.kept, file.written.substr(0, half), zeros, tail};
+  }
+
+  /// Adds the files of these names, with all contents that they may have.
+  void add_contents(const std::map<std::string, int>& named, std::vector<Remains>& all) const {
+    std::vector<Remains> some(1);
+    for (const auto& [path, number] : named) {  // folders come before what is in them
+      const std::string folder = folder_of(path);
+      if (!folder.empty() && !some.front().contains(folder)) {
+        continue;
+      }
+      const std::vector<std::string> contents =
+          number == kFolder ? std::vector<std::string>(1) : contents_of(files_.at(number));
+      std::vector<Remains> more;
+      for (const Remains& one : some) {
+        for (const std::string& content : contents) {
+          more.push_back(one);
+          more.back()[path] = number == kFolder ? std::nullopt : std::optional(content);
+        }
+      }
+      some = std::move(more);
+    }
+    std::ranges::move(some, std::back_inserter(all));
+  }
+
+  const Lie lie_;
+  std::map<int, File> files_;
+  std::map<std::string, int> kept_;  ///< names that survive
+  std::vector<NameChange> names_;    ///< changes that may not
+};
+
+SimulatedDisk::SimulatedDisk(std::string folder, Lie lie) : folder_(std::move(folder)), lie_(lie) {}
+
+void SimulatedDisk::strike(DiskFault fault) {
+  const std::scoped_lock lock(mutex_);
+  faults_.push_back(fault);
+}
+
+void SimulatedDisk::make_room() {
+  const std::scoped_lock lock(mutex_);
+  is_full_ = false;
+}
+
+std::int64_t SimulatedDisk::operations() const {
+  const std::scoped_lock lock(mutex_);
+  return operations_;
+}
+
+int SimulatedDisk::struck() const {
+  const std::scoped_lock lock(mutex_);
+  return struck_;
+}
+
+std::vector<Remains> SimulatedDisk::remains_after(std::int64_t operations) const {
+  const std::scoped_lock lock(mutex_);
+  Replay replay(lie_);
+  for (const Change& change : changes_) {
+    if (change.operation < operations) {
+      replay.add(change);
+    }
+  }
+  return replay.remains();
+}
+
+int SimulatedDisk::create(const std::string& path, mode_t mode) {
+  if (fails(true)) {
+    return -1;
+  }
+  const std::scoped_lock lock(mutex_);
+  const int file = Disk::create(path, mode);
+  if (file >= 0) {
+    numbers_[file] = ++files_;
+    note(Change::Kind::Create, files_, path);
+  }
+  return file;
+}
+
+ssize_t SimulatedDisk::write(int file, std::span<const char> bytes) {
+  const auto fault = begin();
+  const std::scoped_lock lock(mutex_);
+  if (fault == DiskFault::Kind::Short && bytes.size() > 1) {
+    bytes = bytes.first(bytes.size() / 2);
+  } else if (fault == DiskFault::Kind::Fail || is_full_) {
+    errno = ENOSPC;
+    return -1;
+  }
+  const ssize_t count = Disk::write(file, bytes);
+  if (count > 0) {
+    note(Change::Kind::Write,
+         numbers_.at(file),
+         "",
+         std::string(bytes.data(), static_cast<std::size_t>(count)));
+  }
+  return count;
+}
+
+ssize_t SimulatedDisk::read(int file, std::size_t at, std::span<char> bytes) {
+  const auto fault = begin();
+  const std::scoped_lock lock(mutex_);
+  if (fault == DiskFault::Kind::Fail) {
+    errno = EIO;
+    return -1;
+  }
+  if (fault == DiskFault::Kind::Cut) {
+    return 0;
+  }
+  const ssize_t count = Disk::read(file, at, bytes);
+  if (count > 0 && fault == DiskFault::Kind::Damage) {
+    bytes[static_cast<std::size_t>(count) / 2] ^= 1;
+  }
+  return count;
+}
+
+int SimulatedDisk::synchronize(int file) {
+  if (fails(false)) {
+    return -1;
+  }
+  const std::scoped_lock lock(mutex_);
+  note(Change::Kind::Synchronize, numbers_.at(file), "");
+  return 0;
+}
+
+int SimulatedDisk::rename(const std::string& from, const std::string& to) {
+  if (fails(false)) {
+    return -1;
+  }
+  const std::scoped_lock lock(mutex_);
+  const int result = Disk::rename(from, to);
+  if (result == 0) {
+    note(Change::Kind::Rename, 0, from, inside(to));
+  }
+  return result;
+}
+
+int SimulatedDisk::remove(const std::string& path) {
+  if (fails(false)) {
+    return -1;
+  }
+  const std::scoped_lock lock(mutex_);
+  const int result = Disk::remove(path);
+  if (result == 0) {
+    note(Change::Kind::Remove, 0, path);
+  }
+  return result;
+}
+
+int SimulatedDisk::make_folder(const std::string& path) {
+  if (fails(true)) {
+    return -1;
+  }
+  const std::scoped_lock lock(mutex_);
+  const int result = Disk::make_folder(path);
+  if (result == 0) {
+    note(Change::Kind::MakeFolder, 0, path);
+  }
+  return result;
+}
+
+int SimulatedDisk::synchronize_folder(const std::string& path) {
+  if (fails(false)) {
+    return -1;
+  }
+  const std::scoped_lock lock(mutex_);
+  note(Change::Kind::SynchronizeFolder, 0, path);
+  return 0;
+}
+
+std::optional<DiskFault::Kind> SimulatedDisk::begin() {
+  std::unique_lock lock(mutex_);
+  const std::int64_t operation = operations_++;
+  std::optional<DiskFault::Kind> strikes;
+  Clock::Time::duration span{0};
+  for (const DiskFault& fault : faults_) {
+    if (fault.operation == operation) {
+      ++struck_;
+      is_full_ = is_full_ || fault.kind == DiskFault::Kind::Full;
+      strikes = fault.kind;
+      span += fault.span;
+    }
+  }
+  lock.unlock();
+  if (span > span.zero()) {
+    std::mutex mutex;
+    std::unique_lock waits(mutex);
+    std::condition_variable never;
+    const auto& clock = Clock::current();
+    (void)clock->wait_until(never, waits, clock->now() + span, [] { return false; });
+  }
+  return strikes;
+}
+
+bool SimulatedDisk::fails(bool needs_room) {
+  const bool fails = begin() == DiskFault::Kind::Fail;
+  const std::scoped_lock lock(mutex_);
+  errno = needs_room ? ENOSPC : EIO;
+  return fails || (needs_room && is_full_);
+}
+
+void SimulatedDisk::note(Change::Kind kind, int file, const std::string& path, std::string to) {
+  changes_.push_back({operations_ - 1, kind, file, inside(path), std::move(to)});
+}
+
+std::string SimulatedDisk::inside(const std::string& path) const {
+  const std::string relative = fs::path(path).lexically_relative(folder_).string();
+  return path.empty() || relative == "." ? "" : relative;
+}
+
+void lay_out(const Remains& remains, const std::string& folder) {
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  for (const auto& [path, content] : remains) {
+    const fs::path place = fs::path(folder) / path;
+    if (content) {
+      std::ofstream(place, std::ios::binary) << *content;
+    } else {
+      fs::create_directory(place);
+    }
+  }
+}
+
+}  // namespace stagecraft::tests
