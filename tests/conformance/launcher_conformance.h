@@ -9,6 +9,7 @@
 ///     }
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,6 +19,10 @@
 #include "stagecraft/actors/launch/launcher.h"
 
 namespace stagecraft::tests {
+
+void send_real_signal(std::int64_t process, int signal);
+/// A process that has ended counts as ended, even if nobody has waited for it yet.
+[[nodiscard]] bool is_really_alive(std::int64_t process);
 
 /// A new launcher for two ranks, and what its test knows about it.
 struct LauncherUnderTest {
@@ -30,6 +35,13 @@ struct LauncherUnderTest {
   /// Brings a worker for a place that is about to be replaced; empty: the launcher starts it.
   std::function<void(int place)> bring;
   std::shared_ptr<void> kept = nullptr;  ///< lives as long as the launcher is tested
+  /// Processes exist before a crew needs them.
+  bool starts_early = false;
+  /// A stopped process is given up soon enough for a test.
+  bool gives_up_soon = false;
+  /// Sends SIGKILL or SIGSTOP to a process, and says whether it lives, even if it stands still.
+  std::function<void(std::int64_t process, int signal)> send_signal = send_real_signal;
+  std::function<bool(std::int64_t process)> is_alive = is_really_alive;
 };
 
 using MakeLauncher = std::function<LauncherUnderTest()>;

@@ -31,6 +31,7 @@ using MakeEndpoints = std::function<Endpoints(int ranks)>;
 struct TransportCase {
   std::string name;  ///< a sentence, with the invariant it exercises
   void (*run)(const MakeEndpoints&);
+  bool has_threads = false;  ///< of its own, which a simulated network cannot run
 };
 
 }  // namespace stagecraft

@@ -318,9 +318,15 @@ void epochs_end_under_load(const MakeEndpoints& make) {
 
 const std::vector<TransportCase>& load_cases() {
   static const std::vector<TransportCase> cases{
-      {"many threads each receive their own tensors (T-1, T-3)", many_threads},
-      {"every receive completes once while epochs end (T-3, T-5)", abort_while_busy},
-      {"every receive completes once while the end closes (T-3, T-4)", close_while_busy},
+      {"many threads each receive their own tensors (T-1, T-3)",
+       many_threads,
+       /*has_threads=*/true},
+      {"every receive completes once while epochs end (T-3, T-5)",
+       abort_while_busy,
+       /*has_threads=*/true},
+      {"every receive completes once while the end closes (T-3, T-4)",
+       close_while_busy,
+       /*has_threads=*/true},
       {"small and large tensors that take turns keep the order of each tag (T-1)",
        interleaved_tags},
       {"thousands of tensors may be under way (T-3)", many_in_flight},
@@ -334,7 +340,8 @@ const std::vector<TransportCase>& load_cases() {
       {"tensors reach the successor of a receiver that ended half-way",
        a_receiver_that_ends_half_way},
       {"epochs end while several ranks send large and small tensors (T-3, T-5)",
-       epochs_end_under_load},
+       epochs_end_under_load,
+       /*has_threads=*/true},
   };
   return cases;
 }

@@ -30,10 +30,11 @@ LauncherUnderTest threads() {
 }
 
 LauncherUnderTest here() {
-  return {.launcher = launch_processes({}, 2),
+  return {.launcher = launch_processes({.silence = std::chrono::milliseconds(2500)}, 2),
           .cause_of_kill = "was killed by signal 9 (Killed)",
           .host = {},
-          .bring = {}};
+          .bring = {},
+          .gives_up_soon = true};
 }
 
 /// Reaches "other hosts", which are this one, by a script in the place of ssh.

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
+#include <condition_variable>
+#include <mutex>
+
+#include "stagecraft/base/clock.h"
 
 namespace stagecraft {
 
@@ -14,13 +17,17 @@ template <class Condition>
 [[nodiscard]] bool eventually(Condition&& condition,
                               std::chrono::milliseconds limit = std::chrono::minutes(1)) {
   using namespace std::chrono_literals;
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+  const auto clock = Clock::current();  // a simulation lets other things happen meanwhile
+  const Clock::Time deadline = clock->now() + limit;
+  std::mutex mutex;
+  std::condition_variable never;
+  std::unique_lock lock(mutex);
   for (std::chrono::microseconds pause = 50us; !condition();
        pause = std::min(2 * pause, 20'000us)) {
-    if (std::chrono::steady_clock::now() > deadline) {
+    if (clock->now() > deadline) {
       return false;
     }
-    std::this_thread::sleep_for(pause);
+    (void)clock->wait_until(never, lock, clock->now() + pause, [] { return false; });
   }
   return true;
 }
