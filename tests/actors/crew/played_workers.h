@@ -40,7 +40,7 @@ inline StateTaken take_copy(const TakeState& m, PlanId plan, const WorkerContext
   StateTaken taken{.rank = context.rank};
   if (m.from != kDriver && m.from != context.rank) {
     const auto code =
-        failure_of(context.transport->receive(m.from, state_tag(plan, m.request, 0, m.epoch)));
+        failure_of(context.transport->receive(m.from, copy_tag(plan, m.request, m.epoch)));
     taken.error = to_chain(Error(code.value_or(Errc::Internal), "the copy has not come"));
   }
   return taken;
