@@ -120,7 +120,7 @@ void StateTransfer::take_mirrors(const RecoveryPoint& point) const {
     if (sources.back() != rank) {
       sent.push_back(workers_.ask_rank<StateListing>(
           sources.back(),
-          SendState{.request = request, .kept = point.updates, .to = rank, .epoch = current}));
+          SendState{.request = request, .copy_of = point.updates, .to = rank, .epoch = current}));
     }
   }
   workers_.gather(sent);  // first: no rank waits for a copy that does not exist

@@ -222,11 +222,12 @@ std::int64_t StageWorker::send_timeline(const StepOrder& m) {
 
 StateListing StageWorker::send_state(const SendState& m) {
   return answer(StateListing{}, [&](StateListing& listing) {
-    if ((m.tensors && m.kept < 0) || phase_ == Phase::Idle) {
+    if ((m.tensors && m.copy_of < 0) || phase_ == Phase::Idle) {
       check_phase("SendState");  // names, shapes and copies are valid even after a failed step
     }
-    if (m.kept >= 0) {
-      context_->transport->send(m.to, copy_tag(plan_, m.request, m.epoch), mirror().kept(m.kept));
+    if (m.copy_of >= 0) {
+      context_->transport->send(
+          m.to, copy_tag(plan_, m.request, m.epoch), mirror().kept(m.copy_of));
       return;
     }
     listing.updates = phase_ == Phase::Ready ? updates_ : kNoWeights;

@@ -74,7 +74,7 @@ inline PlanActor::behavior_type played(PlanActor::stateful_pointer<PlayedWorker>
               log->sent[rank.value].push_back(m);
             }
             StateListing listing{.rank = rank};
-            if (m.tensors && m.kept < 0) {
+            if (m.tensors && m.copy_of < 0) {
               listing.names = {"weight:w", "weight:v"};
               if (part != Part::Announce && part != Part::Forget) {
                 for (std::size_t i = 0; i < 2; ++i) {
@@ -85,7 +85,7 @@ inline PlanActor::behavior_type played(PlanActor::stateful_pointer<PlayedWorker>
               }
             }
             end_if((part == Part::Announce && m.tensors) ||
-                   (part == Part::KeepAndVanish && m.kept >= 0));
+                   (part == Part::KeepAndVanish && m.copy_of >= 0));
             return listing;
           },
           [=](const TakeState& m) {

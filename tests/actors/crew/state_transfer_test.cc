@@ -204,7 +204,7 @@ TEST_CASE("a lost rank gets its state from its keeper, and each other has its ow
     return scene.taken(0).size() == 1 && scene.taken(1).size() == 1 && scene.taken(2).size() == 1 &&
            scene.sent(2).size() == 1;
   }));
-  CHECK(scene.sent(2)[0].kept == 3);
+  CHECK(scene.sent(2)[0].copy_of == 3);
   CHECK(scene.sent(2)[0].to == Rank(1));
   CHECK(scene.sent(2)[0].epoch == Epoch(4));
   CHECK(scene.sent(0).empty());
