@@ -23,8 +23,6 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr auto kNowhere = std::string::npos;
-
 /// Small has a trainer with a small state, after any number of updates.
 class Small {
  public:
@@ -191,8 +189,8 @@ TEST_CASE("CS-3: any operation of the disk fails once, or the disk is full from 
     CHECK(search.broken.empty());
     REQUIRE(search.newest);
     const bool is_there = search.newest->step == 2;
-    CHECK(is_there ==
-          (!second.failure || second.failure->message().find("is in its place") != kNowhere));
+    CHECK(is_there == (!second.failure ||
+                       second.failure->message().find("is in its place") != std::string::npos));
     in_place += second.failure && is_there ? 1 : 0;
     if (!struck) {
       break;  // it waits for an operation of the next save
@@ -254,7 +252,7 @@ TEST_CASE("CK-3: a save that is read back with damage is an error, and is not pu
                  ContainsSubstring("step-000000002.ckpt") && ContainsSubstring("differently"));
     }
   }
-  CHECK(failures == 2);  // content, checksum
+  CHECK(failures >= 3);  // content, checksum, header
 }
 
 TEST_CASE("the newest checkpoint is passed over if any read of it fails or finds damage",
@@ -268,7 +266,7 @@ TEST_CASE("the newest checkpoint is passed over if any read of it fails or finds
   const std::int64_t before = run.disk().operations();
   CHECK(find_checkpoint(run.folder()).newest->step == 2);
   const std::int64_t reads = run.disk().operations() - before;
-  CHECK(reads == 2);  // content, checksum
+  CHECK(reads >= 3);  // content, checksum, header
   for (std::int64_t read = 0; read < reads; ++read) {
     run.disk().strike({.operation = run.disk().operations() + read, .kind = kind});
     const CheckpointSearch search = find_checkpoint(run.folder());
@@ -283,7 +281,7 @@ TEST_CASE(
     "CK-2: a run that resumes from a disk that fails or finds damage gets the bits, or an error",
     "[integration][checkpoints]") {
   const auto kind = GENERATE(DiskFault::Kind::Damage, DiskFault::Kind::Cut, DiskFault::Kind::Fail);
-  Small small({.stages = 1, .width = 400, .statistics = false});  // of more than one chunk
+  Small small({.stages = 1, .statistics = false, .width = 400});  // of more than one chunk
   OnDisk run(small);
   CheckpointFolder checkpoints(run.folder(), 2);
   CHECK_FALSE(run.save(checkpoints, 1).failure);

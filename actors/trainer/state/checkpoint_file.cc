@@ -347,23 +347,23 @@ void CheckpointReader::read_at(std::size_t at, std::span<char> bytes) const {
 }
 
 void CheckpointReader::read_chunk(std::size_t number) const {
+  present_ = std::nullopt;
   const std::size_t begin = number * kChunk;
   chunk_.resize(std::min(kChunk, content_ - begin));
   read_at(begin, chunk_);
-  chunk_number_ = number;
 }
 
 void CheckpointReader::require_chunk(std::size_t number) const {
-  if (number == chunk_number_ && !chunk_.empty()) {
+  if (number == present_) {
     return;
   }
   read_chunk(number);
   Sha256 sum = sums_[number];
   sum.add(chunk_);
   if (sum.finish() != Sha256(sums_[number + 1]).finish()) {
-    chunk_.clear();
     refuse("it changed since its checksum was found right");
   }
+  present_ = number;
 }
 
 void CheckpointReader::read_content(std::size_t at, std::span<char> bytes) const {

@@ -138,7 +138,7 @@ class CheckpointReader {
 
   [[noreturn]] void refuse(const std::string& found) const;
   void read_at(std::size_t at, std::span<char> bytes) const;
-  /// Makes a chunk the present one, unchecked.
+  /// Reads a chunk, which nobody has checked yet.
   void read_chunk(std::size_t number) const;
   /// Makes a chunk the present one. Keeps CK-2.
   void require_chunk(std::size_t number) const;
@@ -154,9 +154,9 @@ class CheckpointReader {
   const Descriptor file_;
   std::size_t content_ = 0;  ///< bytes before the checksum
   Sha256::Digest checksum_{};
-  std::vector<Sha256> sums_;         ///< of what precedes each chunk, and of all
-  mutable std::vector<char> chunk_;  ///< the present one
-  mutable std::size_t chunk_number_ = 0;
+  std::vector<Sha256> sums_;                    ///< of what precedes each chunk, and of all
+  mutable std::vector<char> chunk_;             ///< the last one that was read
+  mutable std::optional<std::size_t> present_;  ///< its number, if it was checked
   CheckpointHeader header_;
   std::vector<std::size_t> places_;  ///< where each tensor begins
   std::map<std::string, std::size_t, std::less<>> positions_;
