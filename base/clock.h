@@ -55,8 +55,9 @@ class Clock {
     (void)wait_until(changed, lock, Time::max(), condition);
   }
 
-  /// Starts a thread for the work, which must not throw. By default it is one of the system, with
-  /// the steady clock; in a simulation it takes turns with the others, and its clock is this one.
+  /// Starts a thread for the work, which must not throw. The default starts a system thread, whose
+  /// clock is the steady one. A simulation's thread takes turns with the others, and its clock is
+  /// this one.
   [[nodiscard]] virtual std::unique_ptr<Thread> start(std::function<void()> work) const;
 };
 

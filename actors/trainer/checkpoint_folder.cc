@@ -152,19 +152,24 @@ std::unique_ptr<CheckpointReader> newest_in(const std::string& folder, std::vect
 }
 
 /// Makes the folder, and those above it. Their names survive the end of the machine, because a file
-/// survives it only together with its folder.
+/// survives it only together with its folder. Keeps CS-5.
 void make_folder(const fs::path& folder, Disk& disk) {
-  std::error_code failure;
-  if (folder.empty() || fs::is_directory(folder, failure)) {
+  if (!folder.has_filename()) {
+    if (folder.has_relative_path()) {  // "runs/first/", not "/"
+      make_folder(folder.parent_path(), disk);
+    }
     return;
   }
-  if (!folder.has_filename()) {  // "runs/first/"
-    return make_folder(folder.parent_path(), disk);
+  std::error_code failure;
+  if (!fs::is_directory(folder, failure)) {
+    make_folder(folder.parent_path(), disk);
+    if (disk.make_folder(folder.string()) != 0 && errno != EEXIST) {
+      unusable(folder.string(), {errno, std::generic_category()});
+    }
   }
-  make_folder(folder.parent_path(), disk);
+  // One that exists, too: an earlier try may have made it and failed here.
   const fs::path above = folder.has_parent_path() ? folder.parent_path() : ".";
-  if ((disk.make_folder(folder.string()) != 0 && errno != EEXIST) ||
-      disk.synchronize_folder(above.string()) != 0) {
+  if (disk.synchronize_folder(above.string()) != 0) {
     unusable(folder.string(), {errno, std::generic_category()});
   }
 }
@@ -238,7 +243,7 @@ struct CheckpointFolder::Impl {
         outcome = std::move(saved);
         finished = true;
       });
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {  // no thread, or no memory for one
       finished = true;
       saved.failure = not_written(saved, error);
       outcome = std::move(saved);
@@ -292,7 +297,7 @@ CheckpointFolder::~CheckpointFolder() {
   }
   if (const auto last = impl_->wait(); last && last->failure) {
     log(Level::Error,
-        "checkpoint not written",
+        "checkpoint not saved",
         {{"step", last->step}, {"why", last->failure->message()}});
   }
 }

@@ -41,7 +41,9 @@ namespace stagecraft {
 struct SavedCheckpoint {
   std::int64_t step = 0;
   std::string path;
-  std::optional<Error> failure;  ///< none: the file stands whole
+  /// None: the file stands whole, and outlives the end of the machine. Else the message says what
+  /// became of it.
+  std::optional<Error> failure;
 };
 
 /// FoundCheckpoint is the newest whole checkpoint of a folder.

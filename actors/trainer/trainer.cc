@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,6 +27,7 @@
 #include "stagecraft/actors/trainer/steps/evaluator.h"
 #include "stagecraft/actors/trainer/steps/step_entry.h"
 #include "stagecraft/actors/trainer/steps/updates.h"
+#include "stagecraft/base/clock.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/random.h"
@@ -524,23 +526,28 @@ std::vector<RankStatus> Trainer::status() {
 }
 
 std::string Trainer::waits() {
-  std::vector<UnfinishedRank> unfinished;
-  std::int32_t program = kTraining;
+  const Clock::Time asked = Clock::current()->now();
   const auto replies = impl().crew->status(kAskLimit);
+  const std::chrono::duration<double> waited = Clock::current()->now() - asked;
+  const auto busy = std::ranges::find_if(
+      replies, [](const auto& reply) { return reply && reply->instruction >= 0; });
+  if (busy == replies.end()) {
+    return "";
+  }
+  // The ranks were not asked in the same instant: some may be in another program by now.
+  const std::int32_t program = (*busy)->program;
+  std::vector<UnfinishedRank> unfinished;
   for (std::size_t r = 0; r < replies.size(); ++r) {
     const std::optional<StatusReply>& reply = replies[r];
     if (!reply) {
-      const double seconds = std::chrono::duration<double>(kAskLimit).count();
-      unfinished.push_back({.rank = Rank(r), .silent_for = seconds});
-    } else if (reply->instruction >= 0) {
-      program = reply->program;
+      unfinished.push_back({.rank = Rank(r), .silent_for = waited.count()});
+    } else if (reply->instruction >= 0 && reply->program == program) {
       unfinished.push_back({.rank = Rank(r), .status = reply});
     }
   }
-  return unfinished.empty() ? ""
-                            : wait_sentence(unfinished,
-                                            impl().programs.plan(program),
-                                            impl().options.dispatch != Dispatch::Decided);
+  return wait_sentence(unfinished,
+                       impl().programs.plan(program),
+                       impl().options.dispatch != Dispatch::Decided);
 }
 
 }  // namespace stagecraft

@@ -29,6 +29,14 @@ constexpr std::size_t kLongestStem = 230;  // a name has at most 255 bytes
                           std::generic_category().message(error)));
 }
 
+[[noreturn]] void unkept(const std::string& path, int error) {
+  throw Error(Errc::UsageFile,
+              fmt::format("'{}' is in its place, but its name may not outlive the end of the "
+                          "machine: {}; write it again, or name another place",
+                          path,
+                          std::generic_category().message(error)));
+}
+
 [[noreturn]] void irreplaceable(const std::string& path, const std::string& what) {
   throw Error(
       Errc::UsageFile,
@@ -135,7 +143,7 @@ void WholeFile::publish() {
   }
   close(std::exchange(fd_, -1));  // synchronized before, so close has nothing left to fail
   if (disk_->synchronize_folder(place_.folder()) != 0) {
-    unwritable(path_, errno);  // keeps WF-4
+    unkept(path_, errno);  // keeps WF-4
   }
 }
 

@@ -46,8 +46,9 @@ class WholeFile {
   /// Returns the path that holds the bytes until publish().
   [[nodiscard]] const std::string& temporary() const { return temporary_; }
 
-  /// Synchronizes the file, gives it its name and synchronizes that. Errors: as write. After a
-  /// failure of the last, the file is in its place, but the end of the machine may undo that.
+  /// Synchronizes the file, gives it its name and synchronizes that. Errors: as write. If only the
+  /// last fails, the file is in its place, but the end of the machine may undo that; the error says
+  /// so.
   void publish();
 
  private:

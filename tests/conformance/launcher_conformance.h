@@ -42,6 +42,9 @@ struct LauncherUnderTest {
   /// Sends SIGKILL or SIGSTOP to a process, and says whether it lives, even if it stands still.
   std::function<void(std::int64_t process, int signal)> send_signal = send_real_signal;
   std::function<bool(std::int64_t process)> is_alive = is_really_alive;
+  /// Returns whether the cause of the rank's end follows its loss within kCauseLimit. Empty: it
+  /// should, but the load of the host decides.
+  std::function<bool(int rank)> is_told_in_time = nullptr;
 };
 
 using MakeLauncher = std::function<LauncherUnderTest()>;

@@ -187,20 +187,21 @@ std::vector<Remains> SimulatedDisk::remains_after(std::int64_t operations) const
 }
 
 int SimulatedDisk::create(const std::string& path, mode_t mode) {
-  if (fails(true)) {
+  const auto operation = succeeds(true);
+  if (!operation) {
     return -1;
   }
   const std::scoped_lock lock(mutex_);
   const int file = Disk::create(path, mode);
   if (file >= 0) {
     numbers_[file] = ++files_;
-    note(Change::Kind::Create, files_, path);
+    changes_.push_back({*operation, Change::Kind::Create, files_, inside(path)});
   }
   return file;
 }
 
 ssize_t SimulatedDisk::write(int file, std::span<const char> bytes) {
-  const auto fault = begin();
+  const auto [operation, fault] = begin();
   const std::scoped_lock lock(mutex_);
   if (fault == DiskFault::Kind::Short && bytes.size() > 1) {
     bytes = bytes.first(bytes.size() / 2);
@@ -210,16 +211,16 @@ ssize_t SimulatedDisk::write(int file, std::span<const char> bytes) {
   }
   const ssize_t count = Disk::write(file, bytes);
   if (count > 0) {
-    note(Change::Kind::Write,
-         numbers_.at(file),
-         "",
-         std::string(bytes.data(), static_cast<std::size_t>(count)));
+    changes_.push_back({.operation = operation,
+                        .kind = Change::Kind::Write,
+                        .file = numbers_.at(file),
+                        .to = std::string(bytes.data(), static_cast<std::size_t>(count))});
   }
   return count;
 }
 
 ssize_t SimulatedDisk::read(int file, std::size_t at, std::span<char> bytes) {
-  const auto fault = begin();
+  const auto fault = begin().fault;
   const std::scoped_lock lock(mutex_);
   if (fault == DiskFault::Kind::Fail) {
     errno = EIO;
@@ -236,60 +237,65 @@ ssize_t SimulatedDisk::read(int file, std::size_t at, std::span<char> bytes) {
 }
 
 int SimulatedDisk::synchronize(int file) {
-  if (fails(false)) {
+  const auto operation = succeeds(false);
+  if (!operation) {
     return -1;
   }
   const std::scoped_lock lock(mutex_);
-  note(Change::Kind::Synchronize, numbers_.at(file), "");
+  changes_.push_back({*operation, Change::Kind::Synchronize, numbers_.at(file)});
   return 0;
 }
 
 int SimulatedDisk::rename(const std::string& from, const std::string& to) {
-  if (fails(false)) {
+  const auto operation = succeeds(false);
+  if (!operation) {
     return -1;
   }
   const std::scoped_lock lock(mutex_);
   const int result = Disk::rename(from, to);
   if (result == 0) {
-    note(Change::Kind::Rename, 0, from, inside(to));
+    changes_.push_back({*operation, Change::Kind::Rename, 0, inside(from), inside(to)});
   }
   return result;
 }
 
 int SimulatedDisk::remove(const std::string& path) {
-  if (fails(false)) {
+  const auto operation = succeeds(false);
+  if (!operation) {
     return -1;
   }
   const std::scoped_lock lock(mutex_);
   const int result = Disk::remove(path);
   if (result == 0) {
-    note(Change::Kind::Remove, 0, path);
+    changes_.push_back({*operation, Change::Kind::Remove, 0, inside(path)});
   }
   return result;
 }
 
 int SimulatedDisk::make_folder(const std::string& path) {
-  if (fails(true)) {
+  const auto operation = succeeds(true);
+  if (!operation) {
     return -1;
   }
   const std::scoped_lock lock(mutex_);
   const int result = Disk::make_folder(path);
   if (result == 0) {
-    note(Change::Kind::MakeFolder, 0, path);
+    changes_.push_back({*operation, Change::Kind::MakeFolder, 0, inside(path)});
   }
   return result;
 }
 
 int SimulatedDisk::synchronize_folder(const std::string& path) {
-  if (fails(false)) {
+  const auto operation = succeeds(false);
+  if (!operation) {
     return -1;
   }
   const std::scoped_lock lock(mutex_);
-  note(Change::Kind::SynchronizeFolder, 0, path);
+  changes_.push_back({*operation, Change::Kind::SynchronizeFolder, 0, inside(path)});
   return 0;
 }
 
-std::optional<DiskFault::Kind> SimulatedDisk::begin() {
+SimulatedDisk::Begun SimulatedDisk::begin() {
   std::unique_lock lock(mutex_);
   const std::int64_t operation = operations_++;
   std::optional<DiskFault::Kind> strikes;
@@ -310,18 +316,17 @@ std::optional<DiskFault::Kind> SimulatedDisk::begin() {
     const auto& clock = Clock::current();
     (void)clock->wait_until(never, waits, clock->now() + span, [] { return false; });
   }
-  return strikes;
+  return {operation, strikes};
 }
 
-bool SimulatedDisk::fails(bool needs_room) {
-  const bool fails = begin() == DiskFault::Kind::Fail;
+std::optional<std::int64_t> SimulatedDisk::succeeds(bool needs_room) {
+  const auto [operation, fault] = begin();
   const std::scoped_lock lock(mutex_);
-  errno = needs_room ? ENOSPC : EIO;
-  return fails || (needs_room && is_full_);
-}
-
-void SimulatedDisk::note(Change::Kind kind, int file, const std::string& path, std::string to) {
-  changes_.push_back({operations_ - 1, kind, file, inside(path), std::move(to)});
+  if (fault == DiskFault::Kind::Fail || (needs_room && is_full_)) {
+    errno = needs_room ? ENOSPC : EIO;
+    return std::nullopt;
+  }
+  return operation;
 }
 
 std::string SimulatedDisk::inside(const std::string& path) const {

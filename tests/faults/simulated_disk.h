@@ -52,7 +52,8 @@ class SimulatedDisk final : public Disk {
   /// Counts the faults that have struck.
   [[nodiscard]] int struck() const;
 
-  /// Returns all that the end of the machine may leave after so many operations.
+  /// Returns what the end of the machine may leave after so many operations: the names in all ways,
+  /// each with whole, cut and partly lost contents.
   [[nodiscard]] std::vector<Remains> remains_after(std::int64_t operations) const;
 
   [[nodiscard]] int create(const std::string& path, mode_t mode) override;
@@ -70,17 +71,20 @@ class SimulatedDisk final : public Disk {
     enum class Kind { Create, Write, Synchronize, Rename, Remove, MakeFolder, SynchronizeFolder };
     std::int64_t operation;
     Kind kind;
-    int file = 0;         ///< its number: of Create, Write, Synchronize
-    std::string path;     ///< of all others
-    std::string to = {};  ///< of Rename: the path; of Write: the bytes
+    int file = 0;           ///< its number: of Create, Write, Synchronize
+    std::string path = {};  ///< of all others
+    std::string to = {};    ///< of Rename: the path; of Write: the bytes
   };
   class Replay;
 
-  /// Counts an operation. Returns the fault that strikes it, after its span. Holds no lock.
-  std::optional<DiskFault::Kind> begin();
-  /// Begins an operation. Returns whether it fails, with errno.
-  bool fails(bool needs_room);
-  void note(Change::Kind kind, int file, const std::string& path, std::string to = {});
+  struct Begun {
+    std::int64_t operation;
+    std::optional<DiskFault::Kind> fault;  ///< that strikes it
+  };
+  /// Counts an operation. Returns after the span of its faults. Holds no lock.
+  Begun begin();
+  /// Begins an operation. Returns its number; nothing if it fails, with errno.
+  std::optional<std::int64_t> succeeds(bool needs_room);
   /// Returns the path in the folder; "" for the folder itself.
   [[nodiscard]] std::string inside(const std::string& path) const;
 

@@ -8,11 +8,15 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <new>
 #include <set>
+#include <utility>
 
 #include <torch/torch.h>
 
 #include "stagecraft/actors/trainer/state/trainer_state.h"
+#include "stagecraft/base/clock.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/captured_stderr.h"
 #include "stagecraft/tests/support/catch.h"
@@ -320,6 +324,48 @@ TEST_CASE("CS-3: a save that fails is told once, keeps what was there, and the n
   CHECK_THAT(
       refusal([&] { const CheckpointFolder in_file(folder.write("file", "")); }, Errc::UsageFile),
       ContainsSubstring("file"));
+}
+
+/// A clock whose second thread finds no memory.
+class OneThread final : public Clock {
+ public:
+  [[nodiscard]] Time now() const override { return steady()->now(); }
+  bool wait_until(std::condition_variable& changed,
+                  std::unique_lock<std::mutex>& lock,
+                  Time when,
+                  const std::function<bool()>& condition) const override {
+    return steady()->wait_until(changed, lock, when, condition);
+  }
+  [[nodiscard]] std::unique_ptr<Thread> start(std::function<void()> work) const override {
+    if (std::exchange(is_started_, true)) {
+      throw std::bad_alloc();
+    }
+    return Clock::start(std::move(work));
+  }
+
+ private:
+  mutable bool is_started_ = false;
+};
+
+TEST_CASE("CS-3: a save for whose thread there is no memory fails, and the next one is made",
+          "[integration][checkpoints]") {
+  const TemporaryFolder folder;
+  CheckpointFolder checkpoints(folder.path());
+  AtAnyStep run;
+  Trainer& trainer = run.at(1);
+  {
+    const ClockOfThread scope(std::make_shared<OneThread>());
+    CHECK_FALSE(checkpoints.save(trainer));
+  }
+  const auto failed = checkpoints.done();  // known at once
+  REQUIRE(failed);
+  CHECK(failed->step == 1);
+  REQUIRE(failed->failure);
+  CHECK_THAT(failed->failure->message(),
+             ContainsSubstring("step-000000001.ckpt' was not written: std::bad_alloc"));
+  CHECK(names_in(folder.path()).empty());
+  CHECK_FALSE(checkpoints.save(run.at(2)));
+  expect_saved(checkpoints.wait(), 2);
 }
 
 TEST_CASE("CS-3: a disk that fills in the midst of a save leaves no file, and training continues",

@@ -118,6 +118,16 @@ TEST_CASE("a worker process that is killed fails the step by name, and another t
   CHECK(same_bits(f.trainer.state_dict(), unbroken(f.program, f.schedule, kRunSteps)));
 }
 
+TEST_CASE("between steps nobody waits, also not for a worker that is gone",
+          "[integration][processes][faults]") {
+  Fixture f;
+  (void)step_of(f.trainer, 0).get();
+  CHECK(f.trainer.waits().empty());
+  f.signal(2, SIGKILL);
+  REQUIRE(eventually([&] { return !f.trainer.status()[2].answers; }));
+  CHECK(f.trainer.waits().empty());
+}
+
 TEST_CASE("several worker processes that are killed at once are replaced one by one",
           "[integration][processes][faults]") {
   Fixture f;

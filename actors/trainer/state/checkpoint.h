@@ -3,8 +3,8 @@
 ///
 /// Trainer::save and Trainer::load write and read it on the caller's thread.
 /// CK-1: a file is complete or absent: it is written beside its place, synchronized, and renamed.
-/// CK-2: a reader uses no part of a file before its checksum is right, and no length before it is
-///       checked.
+/// CK-2: a reader uses no part of a file before its checksum is right, no part that it reads again
+///       and finds changed, and no length before it is checked.
 /// CK-3: a file gets its name only after it was read back and found to be what was written, by its
 ///       checksum.
 /// CK-4: beside the tensors that the caller holds, reading holds at most one, and writing those

@@ -320,7 +320,7 @@ std::optional<std::size_t> CheckpointReader::position_of(std::string_view name) 
 }
 
 void CheckpointReader::read(std::size_t tensor, std::size_t begin, std::span<char> bytes) const {
-  read_at(places_[tensor] + begin, bytes);
+  read_content(places_[tensor] + begin, bytes);
 }
 
 void CheckpointReader::refuse(const std::string& found) const {
@@ -346,57 +346,79 @@ void CheckpointReader::read_at(std::size_t at, std::span<char> bytes) const {
   }
 }
 
-CheckpointReader::Head CheckpointReader::check_content() {
-  std::vector<char> buffer(std::min(kChunk, content_ + kDigest));
-  const auto chunk_at = [&](std::size_t at) {
-    const auto chunk = std::span(buffer).first(std::min(buffer.size(), content_ - at));
-    read_at(at, chunk);
-    return chunk;
-  };
-  auto chunk = chunk_at(0);
-  if (chunk.size() < kPreamble ||
-      !std::string_view(chunk.data(), chunk.size()).starts_with(kMagic)) {
-    refuse("it does not begin as one");
-  }
-  Head head{.version = little_endian_at(chunk, 8), .length = little_endian_at(chunk, 16)};
-  if (head.version < 1 || head.version > kFileVersion) {
-    refuse(fmt::format("its format is version {}, this program knows versions 1 to {}",
-                       head.version,
-                       kFileVersion));
-  }
-  const std::size_t end = kPreamble + std::min<std::size_t>(head.length, content_ - kPreamble);
-  Sha256 sha, sha_of_head;
-  for (std::size_t at = 0;;) {
-    sha.add(chunk);
-    sha_of_head.add(chunk.first(std::min(chunk.size(), end - std::min(at, end))));
-    at += chunk.size();
-    if (at == content_) {
-      break;
-    }
-    chunk = chunk_at(at);
-  }
-  read_at(content_, {reinterpret_cast<char*>(checksum_.data()), checksum_.size()});
-  if (sha.finish() != checksum_) {
-    refuse("its checksum is wrong, so it was cut short or changed");
-  }
-  head.digest = sha_of_head.finish();
-  return head;
+void CheckpointReader::read_chunk(std::size_t number) const {
+  present_ = std::nullopt;
+  const std::size_t begin = number * kChunk;
+  chunk_.resize(std::min(kChunk, content_ - begin));
+  read_at(begin, chunk_);
 }
 
-void CheckpointReader::read_header(const Head& head) {
-  if (head.length > content_ - kPreamble) {
+void CheckpointReader::require_chunk(std::size_t number) const {
+  if (number == present_) {
+    return;
+  }
+  read_chunk(number);
+  Sha256 sum = sums_[number];
+  sum.add(chunk_);
+  if (sum.finish() != Sha256(sums_[number + 1]).finish()) {
+    refuse("it changed since its checksum was found right");
+  }
+  present_ = number;
+}
+
+void CheckpointReader::read_content(std::size_t at, std::span<char> bytes) const {
+  while (!bytes.empty()) {
+    require_chunk(at / kChunk);
+    const auto part = std::span(chunk_).subspan(at % kChunk);
+    const std::size_t count = std::min(part.size(), bytes.size());
+    std::memcpy(bytes.data(), part.data(), count);
+    at += count;
+    bytes = bytes.subspan(count);
+  }
+}
+
+CheckpointReader::Preamble CheckpointReader::preamble() const {
+  if (chunk_.size() < kPreamble ||
+      !std::string_view(chunk_.data(), chunk_.size()).starts_with(kMagic)) {
+    refuse("it does not begin as one");
+  }
+  const Preamble found{.version = little_endian_at(chunk_, 8),
+                       .length = little_endian_at(chunk_, 16)};
+  if (found.version < 1 || found.version > kFileVersion) {
+    refuse(fmt::format("its format is version {}, this program knows versions 1 to {}",
+                       found.version,
+                       kFileVersion));
+  }
+  return found;
+}
+
+CheckpointReader::Preamble CheckpointReader::check_content() {
+  read_chunk(0);
+  const Preamble found = preamble();
+  sums_.emplace_back();
+  for (std::size_t number = 0;;) {
+    sums_.push_back(sums_.back());
+    sums_.back().add(chunk_);
+    if (++number * kChunk >= content_) {
+      break;
+    }
+    read_chunk(number);
+  }
+  read_at(content_, {reinterpret_cast<char*>(checksum_.data()), checksum_.size()});
+  if (Sha256(sums_.back()).finish() != checksum_) {
+    refuse("its checksum is wrong, so it was cut short or changed");
+  }
+  return found;
+}
+
+void CheckpointReader::read_header(const Preamble& found) {
+  if (found.length > content_ - kPreamble) {
     refuse("its header is longer than the file");
   }
-  std::vector<char> bytes(kPreamble + static_cast<std::size_t>(head.length));
-  read_at(0, bytes);
-  Sha256 sha;
-  sha.add(bytes);
-  if (sha.finish() != head.digest) {  // keeps CK-2
-    refuse("its header changed while it was read");
-  }
-  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(kPreamble));
+  std::vector<char> bytes(static_cast<std::size_t>(found.length));
+  read_content(kPreamble, bytes);
   try {
-    header_ = unpacked(bytes, head.version);
+    header_ = unpacked(bytes, found.version);
   } catch (const std::exception& error) {
     refuse(fmt::format("its header cannot be read ({})", error.what()));
   }

@@ -10,6 +10,10 @@ Sha256::Sha256() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
   SC_CHECK(EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1, "SHA-256 begins");
 }
 
+Sha256::Sha256(const Sha256& other) : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
+  SC_CHECK(EVP_MD_CTX_copy_ex(context_.get(), other.context_.get()) == 1, "SHA-256 is copied");
+}
+
 void Sha256::add(std::span<const char> bytes) {
   SC_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1, "SHA-256 continues");
 }

@@ -14,6 +14,12 @@ class Sha256 {
   using Digest = std::array<unsigned char, 32>;
 
   Sha256();
+  /// Copies what was added so far.
+  Sha256(const Sha256& other);
+  Sha256(Sha256&&) = default;
+  Sha256& operator=(const Sha256&) = delete;
+  Sha256& operator=(Sha256&&) = default;
+  ~Sha256() = default;
 
   void add(std::span<const char> bytes);
 

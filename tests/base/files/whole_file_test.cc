@@ -43,6 +43,15 @@ long entries(const std::string& folder) {
   return std::distance(fs::directory_iterator(folder), {});
 }
 
+/// A disk that cannot keep names.
+class Forgetful final : public Disk {
+ public:
+  int synchronize_folder(const std::string& /*path*/) override {
+    errno = EIO;
+    return -1;
+  }
+};
+
 mode_t mode_of(const std::string& path) {
   struct stat found {};
   REQUIRE(lstat(path.c_str(), &found) == 0);
@@ -100,6 +109,20 @@ TEST_CASE("a write that fails says why and leaves the old file", "[base][whole_f
   std::signal(SIGXFSZ, handler);
   CHECK_THAT(message, ContainsSubstring(path) && ContainsSubstring(std::strerror(EFBIG)));
   CHECK(read_text_file(path) == "old");
+  CHECK(entries(folder.path()) == 1);
+}
+
+TEST_CASE("a file whose name alone is not kept is in its place, and the error says so (WF-4)",
+          "[base][whole_file]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("x", "old");
+  {
+    const DiskOfThread forgetful(std::make_shared<Forgetful>());
+    CHECK_THAT(refusal([&] { write_whole(path, "new"); }, Errc::UsageFile),
+               ContainsSubstring("'" + path + "' is in its place, but its name may not outlive") &&
+                   ContainsSubstring("Input/output error"));
+  }
+  CHECK(read_text_file(path) == "new");
   CHECK(entries(folder.path()) == 1);
 }
 

@@ -46,6 +46,7 @@ tests::LauncherUnderTest simulated_launcher(Network& network) {
     return all != nullptr &&
            (all->place(Rank(0)).process == process || all->place(Rank(1)).process == process);
   };
+  tested.is_told_in_time = [known](int rank) { return known.lock()->is_told_in_time(Rank(rank)); };
   return tested;
 }
 

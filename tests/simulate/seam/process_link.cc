@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -51,18 +52,35 @@ struct OtherProcess {
   std::unique_ptr<tests::RunningCommand> command;
 };
 
+/// A listener at a port of this process, also if its case fails.
+class Published {
+ public:
+  Published(HereEnd& here, const caf::actor& listener)
+      : host_(here.host),
+        listener_(caf::actor_cast<AdmissionActor>(listener)),
+        port_(publish(host_, listener_, here.nodes, "127.0.0.1")) {}
+  ~Published() { unpublish(host_, listener_, port_); }
+  Published(const Published&) = delete;
+  Published& operator=(const Published&) = delete;
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+
+ private:
+  ActorHost& host_;
+  const AdmissionActor listener_;
+  const std::uint16_t port_;
+};
+
 }  // namespace
 
 void over_tls(int /*time*/, const std::function<void(LinkUnderTest&)>& run) {
   HereEnd& here = here_end();
   std::vector<std::unique_ptr<OtherProcess>> all;
-  AdmissionActor published;
-  std::uint16_t port = 0;
+  std::optional<Published> published;
   LinkUnderTest link{.here = here.host.system(), .silence = kHeartbeat.silence};
   link.start = [&](const caf::actor& listener, Notes& notes) {
     if (!published) {
-      published = caf::actor_cast<AdmissionActor>(listener);
-      port = publish(here.host, published, here.nodes, "127.0.0.1");
+      published.emplace(here, listener);
     }
     const auto greetings = [](const std::vector<Note>& heard) {
       std::vector<caf::strong_actor_ptr> from;
@@ -74,8 +92,8 @@ void over_tls(int /*time*/, const std::function<void(LinkUnderTest&)>& run) {
       return from;
     };
     const std::size_t before = greetings(notes.all()).size();
-    all.push_back(
-        std::make_unique<OtherProcess>(port, here.credentials.dir() + "/" + worker_name(0)));
+    all.push_back(std::make_unique<OtherProcess>(published->port(),
+                                                 here.credentials.dir() + "/" + worker_name(0)));
     REQUIRE(notes.wait([&](const auto& heard) { return greetings(heard).size() > before; }));
     return caf::actor_cast<caf::actor>(greetings(notes.all()).back());
   };
@@ -88,7 +106,6 @@ void over_tls(int /*time*/, const std::function<void(LinkUnderTest&)>& run) {
   link.cut = [&] { all.back()->relay.cut(); };
   link.hold = [&] { all.back()->relay.hold(); };
   run(link);
-  unpublish(here.host, published, port);
 }
 
 bool run_other_process() {

@@ -60,7 +60,7 @@ void RunCheckpoints::tell(const std::optional<SavedCheckpoint>& saved) {
     progress_.saved(saved->step, saved->path);
     return;
   }
-  console_.err << fmt::format("stagecraft: the checkpoint of step {} was not written: {}\n",
+  console_.err << fmt::format("stagecraft: the checkpoint of step {} was not saved: {}\n",
                               saved->step,
                               saved->failure->message())
                << std::flush;

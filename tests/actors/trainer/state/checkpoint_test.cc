@@ -25,6 +25,7 @@
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/file_size_limit.h"
+#include "stagecraft/tests/support/refusal.h"
 #include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
@@ -479,6 +480,79 @@ TEST_CASE("a tensor or a share of it is read by its name", "[actors][checkpoint]
   CHECK(thrown_by([&] { (void)read_tensor(reader, "weight:b"); }) == Errc::Internal);
   CHECK(reader.position_of("weight:none") == 2);
   CHECK_FALSE(reader.position_of("weight:b"));
+}
+
+/// Bytes that are checked at once, and read again at once.
+constexpr std::int64_t kCheckedChunk = 1 << 20;
+
+Checkpoint of_bytes(std::int64_t bytes) {
+  Checkpoint checkpoint = example();
+  checkpoint.tensors.push_back(
+      {"weight:large", at::arange(bytes, at::kLong).remainder(251).to(at::kByte)});
+  return checkpoint;
+}
+
+TEST_CASE("a tensor that changes after the checksum was right is not used (CK-2)",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  const Checkpoint checkpoint = of_bytes(4 * kCheckedChunk);
+  write_checkpoint(path, checkpoint);
+  const std::string whole = tests::read_text_file(path);
+  const at::Tensor& large = checkpoint.tensors.back().tensor;
+  const auto share = [](std::int64_t from, std::int64_t to) {
+    return share_name("weight:large", from, to);
+  };
+  const std::string elsewhere =
+      share(3 * kCheckedChunk, 3 * kCheckedChunk + 9);  // in a chunk that stays
+  for (const std::int64_t byte :
+       {std::int64_t{100}, kCheckedChunk - 1, kCheckedChunk, 2 * kCheckedChunk + 7}) {
+    write_bytes(path, whole);
+    const CheckpointReader reader(path);
+    std::string changed = whole;
+    changed[static_cast<std::size_t>(byte)] ^= 1;
+    write_bytes(path, changed);
+    CHECK(at::equal(read_tensor(reader, elsewhere), large.narrow(0, 3 * kCheckedChunk, 9)));
+    const std::int64_t begin =
+        byte / kCheckedChunk * kCheckedChunk;  // of the tensor, which begins a little later
+    CHECK_THAT(refusal([&] { (void)read_tensor(reader, share(begin, begin + 1)); },
+                       Errc::CheckpointFormat),
+               ContainsSubstring(path) && ContainsSubstring("changed since"));
+    CHECK(thrown_by([&] { (void)read_tensor(reader, "weight:large"); }) == Errc::CheckpointFormat);
+    write_bytes(path, whole);
+    CHECK(at::equal(read_tensor(reader, "weight:large"), large));
+  }
+}
+
+TEST_CASE("a read that fails leaves nothing to those after it", "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  const Checkpoint checkpoint = of_bytes(4 * kCheckedChunk);
+  write_checkpoint(path, checkpoint);
+  const std::string whole = tests::read_text_file(path);
+  const CheckpointReader reader(path);
+  const auto first = [&] { return read_tensor(reader, share_name("weight:large", 0, 9)); };
+  CHECK(at::equal(first(), checkpoint.tensors.back().tensor.narrow(0, 0, 9)));
+  write_bytes(path, whole.substr(0, static_cast<std::size_t>(kCheckedChunk) + 100));
+  CHECK(thrown_by([&] { (void)read_tensor(reader, "weight:large"); }) == Errc::CheckpointFormat);
+  write_bytes(path, whole);
+  CHECK(at::equal(first(), checkpoint.tensors.back().tensor.narrow(0, 0, 9)));
+}
+
+TEST_CASE("a checkpoint of any number of bytes is checked and read to its end",
+          "[actors][checkpoint]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/a.ckpt";
+  write_checkpoint(path, of_bytes(kCheckedChunk));
+  const auto others =
+      static_cast<std::int64_t>(std::filesystem::file_size(path)) - 32 - kCheckedChunk;
+  for (const std::int64_t more : {-1, 0, 1}) {
+    const Checkpoint checkpoint = of_bytes(2 * kCheckedChunk - others + more);
+    write_checkpoint(path, checkpoint);
+    CHECK(static_cast<std::int64_t>(std::filesystem::file_size(path)) ==
+          2 * kCheckedChunk + more + 32);
+    CHECK(at::equal(read_checkpoint(path).tensors.back().tensor, checkpoint.tensors.back().tensor));
+  }
 }
 
 TEST_CASE("weights and buffers of a checkpoint are read under the module's names",
