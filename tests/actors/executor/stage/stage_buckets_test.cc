@@ -81,8 +81,8 @@ TEST_CASE("GN-1: squares are added in blocks from the first element on, and bloc
       SquareTree together;
       for (const auto& [begin, end] : {std::pair(std::int64_t{0}, cut * kNormBlock),
                                        std::pair(cut * kNormBlock, gradient.numel())}) {
-        for (const SquareTree::Run& run :
-             squares_of(gradient.narrow(0, begin, end - begin), begin).runs()) {
+        const SquareTree part = squares_of(gradient.narrow(0, begin, end - begin), begin);
+        for (const SquareTree::Run& run : part.runs()) {
           together.add(run);
         }
       }
