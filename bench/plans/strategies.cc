@@ -4,8 +4,7 @@
 /// with a mixture of experts, as copies and with divided experts. Before that it measures how long
 /// a large strategy takes to be applied, lowered and proved, and the memory that this takes.
 ///
-/// "sent" is by the formula: (n - 1) / n of a bucket for each scatter and gather of the plan, and
-/// of the samples for each exchange, for each rank of n copies.
+/// "sent" is by the formula of bytes_sent(), which a test compares with what transports count.
 /// "hidden" is the part of the time from the start of a sum or exchange to its end in which its
 /// rank computed or did other work: the rest is the wait at its end.
 ///
@@ -27,10 +26,9 @@
 #include "stagecraft/base/median.h"
 #include "stagecraft/bench/cluster/idle_stages.h"
 #include "stagecraft/bench/hardware.h"
+#include "stagecraft/bench/plans/sent_bytes.h"
 #include "stagecraft/bench/seconds_of.h"
 #include "stagecraft/bench/step/measured_model.h"
-#include "stagecraft/compiler/program/compiled_program.h"
-#include "stagecraft/compiler/stage/stage_program.h"
 #include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/interleaved.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
@@ -102,62 +100,6 @@ struct Sums {
   double lasted = 0, waited = 0;
 };
 
-/// Returns the bytes of a bucket's weights.
-double bytes_of_bucket(const Execution& execution, const PlanBucket& bucket) {
-  const PlanTables& tables = execution.plan->tables;
-  const StageProgram& stage =
-      execution.program.compiled()
-          .partition.stages[tables.stages[bucket.stages.front().index()].program.index()];
-  const std::vector<int> completing = completing_chunks(stage);
-  double bytes = 0;
-  std::size_t trained = 0;
-  for (const StageParameter& parameter : stage.parameters) {
-    if (parameter.trained && bucket.chunks.has(completing[trained++])) {
-      bytes += static_cast<double>(bytes_of(stage.at(parameter.value)));
-    }
-  }
-  return bytes;
-}
-
-/// Returns the bytes of the samples that an exchange moves.
-double bytes_of_samples(const Execution& execution, const Instruction& exchange) {
-  const PlanTables& tables = execution.plan->tables;
-  const StageProgram& stage =
-      execution.sized.compiled()
-          .partition.stages[tables.stages[exchange.task.stage.index()].program.index()];
-  const Chunk& chunk = stage.chunks[static_cast<std::size_t>(exchange.chunks.first)];
-  const bool inputs = (exchange.task.kind == CellKind::Forward) != exchange.returns;
-  double bytes = 0;
-  for (const ValueId value : inputs ? chunk.inputs : chunk.outputs) {
-    bytes += static_cast<double>(bytes_of(stage.at(value)));
-  }
-  return bytes;
-}
-
-/// Returns the bytes that the rank sends, by the formula: a scatter, gather or exchange over n
-/// ranks sends (n - 1) / n of its bucket or samples, a sum twice as much.
-double bytes_sent(const Execution& execution, Rank rank) {
-  const Plan& plan = *execution.plan;
-  double bytes = 0;
-  for (const Instruction& i : plan.list_of(rank).instructions) {
-    if (i.op != Op::Start) {
-      continue;
-    }
-    const PlanGroup& group = plan.tables.groups[static_cast<std::size_t>(i.group)];
-    if (group.kind == PlanGroup::Kind::Copies) {
-      const auto n = static_cast<double>(group.members(rank).size());
-      const double times = i.collective == CollectiveKind::AllReduce ? 2 : 1;
-      bytes +=
-          times * (n - 1) / n *
-          bytes_of_bucket(execution, plan.tables.buckets[static_cast<std::size_t>(group.bucket)]);
-    } else if (is_exchange(i)) {
-      const auto n = static_cast<double>(group.members(rank).size());
-      bytes += (n - 1) / n * bytes_of_samples(execution, i);
-    }
-  }
-  return bytes;
-}
-
 void add_times(const Plan& plan, const StepResult& result, Sums& sums) {
   for (std::size_t rank = 0; rank < result.timelines.size(); ++rank) {
     const auto& list = plan.list_of(Rank(rank)).instructions;
@@ -194,7 +136,7 @@ struct Measured {
         cluster(Cluster::local(kRanks)),
         trainer(cluster, execution, AdamW{}, {.record_timeline = true}) {
     for (Rank rank; rank.value < kRanks; ++rank.value) {
-      sums.sent = std::max(sums.sent, bytes_sent(execution, rank));
+      sums.sent = std::max(sums.sent, bytes_sent(execution, rank).sum());
     }
   }
 

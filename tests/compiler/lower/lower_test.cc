@@ -7,9 +7,12 @@
 
 #include <torch/torch.h>
 
+#include "stagecraft/compiler/shapes/in_chunks.h"
 #include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/scheduler/builders/registry.h"
 #include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/scheduler/strategy/strategy_of.h"
 #include "stagecraft/tests/compiler/plan/small_plans.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -280,6 +283,135 @@ TEST_CASE("EM-2: a stage with fewer ranks does each task once per unit of sample
   REQUIRE(plan.tables.groups.size() == 1);  // the one rank of stage 0 sums nothing
   CHECK(
       (plan.tables.groups[0].sets == std::vector<std::vector<Rank>>{{Rank(1), Rank(2), Rank(3)}}));
+}
+
+// ---- gathers of shared weights ------------------------------------------------------------------
+
+/// Two stages of three layers.
+struct Layers : torch::nn::Module {
+  static constexpr std::int64_t kBucket = 300;  // bytes: one layer
+
+  Layers() {
+    for (int l = 0; l < 6; ++l) {
+      layers.push_back(register_module("layer" + std::to_string(l), torch::nn::Linear(8, 8)));
+    }
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    for (std::size_t s = 0; s < 2; ++s) {
+      x = stage("s" + std::to_string(s), [&] {
+        for (std::size_t l = 3 * s; l < 3 * s + 3; ++l) {
+          x = torch::tanh(layers[l](x));
+        }
+        return x;
+      });
+    }
+    return x;
+  }
+  std::vector<torch::nn::Linear> layers;
+};
+
+/// Returns the plan of two copies of these stages that share weights, a layer in each bucket.
+Plan plan_that_gathers(const std::string& builder) {
+  const Schedule schedule =
+      in_copies(build_schedule(builder, {.devices = 2, .microbatches = 4}), 2);
+  const Layout layout = Layout::of(schedule);
+  const Strategy strategy =
+      strategy_of(schedule, layout, {.bucket_bytes = Layers::kBucket, .shard_parameters = true});
+  Layers module;
+  const auto x = torch::randn({16, 8});
+  const Program program = compile(
+      module, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 8});
+  return lower(in_chunks(program, strategy, layout), strategy, layout, /*training=*/true).plan;
+}
+
+/// Returns, by position, which instructions of a list are over before each one begins, however far
+/// its streams drift apart (P-2).
+std::vector<std::set<std::size_t>> earlier_ones(const RankList& list) {
+  std::vector<std::set<std::size_t>> before(list.instructions.size());
+  std::map<StreamId, std::size_t> last;
+  std::map<InstructionId, std::size_t> position;
+  for (std::size_t i = 0; i < list.instructions.size(); ++i) {
+    const auto add = [&](std::size_t other) {
+      before[i].insert(other);
+      before[i].insert(before[other].begin(), before[other].end());
+    };
+    const Instruction& one = list.instructions[i];
+    for (const InstructionId wait : one.waits) {
+      add(position.at(wait));
+    }
+    if (const auto found = last.find(one.stream); found != last.end()) {
+      add(found->second);
+    }
+    last[one.stream] = position[one.id] = i;
+  }
+  return before;
+}
+
+/// The gather of a bucket's weights, and the tasks that use them: positions in the list.
+struct Gathered {
+  std::size_t start = 0, finish = 0;
+  std::vector<std::size_t> tasks = {};
+};
+
+/// Returns the gathers in the order of their first tasks.
+std::vector<Gathered> gathers_of(const PlanTables& tables, const RankList& list) {
+  std::vector<Gathered> all;
+  std::map<std::int32_t, std::size_t> gather_of;  // by group that has its weights
+  for (std::size_t i = 0; i < list.instructions.size(); ++i) {
+    const Instruction& one = list.instructions[i];
+    if (one.op == Op::Start && gathers_weights(tables, one)) {
+      gather_of[one.group] = all.size();
+      all.push_back({.start = i});
+    } else if (one.op == Op::Finish && gathers_weights(tables, one)) {
+      all[gather_of.at(one.group)].finish = i;
+    } else if (one.op == Op::Release) {
+      gather_of.erase(one.group);
+    } else if (one.op == Op::Run) {
+      for (const auto& [group, gather] : gather_of) {
+        const PlanBucket& bucket = tables.buckets[static_cast<std::size_t>(
+            tables.groups[static_cast<std::size_t>(group)].bucket)];
+        if (bucket.stages.front() == one.task.stage && bucket.chunks.has(one.chunks.first)) {
+          all[gather].tasks.push_back(i);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+TEST_CASE("the weights of the next task are gathered beside the one that runs, and no others",
+          "[compiler][lower][shards]") {
+  const std::string builder = GENERATE("1f1b", "gpipe");
+  const Plan plan = plan_that_gathers(builder);
+  REQUIRE(plan.lists.size() == 2);
+  for (const RankList& list : plan.lists) {
+    const std::vector<std::set<std::size_t>> before = earlier_ones(list);
+    const std::vector<Gathered> gathers = gathers_of(plan.tables, list);
+    CAPTURE(builder, list.stages.front().value, gathers.size());
+    if (builder == "1f1b") {  // 2 M K, less a pair of forward and backward that follow each other
+      CHECK(gathers.size() == (list.stages.front() == StageId(0) ? 24 - 5 : 24 - 7));
+    }
+    for (std::size_t g = 0; g < gathers.size(); ++g) {
+      const auto& [start, finish, tasks] = gathers[g];
+      CAPTURE(g, start);
+      REQUIRE(!tasks.empty());
+      CHECK(list.streams[list.instructions[start].stream.index()] == "gather");
+      for (const std::size_t task : tasks) {
+        CHECK(before[task].contains(start));
+      }
+      if (g == 0) {
+        continue;
+      }
+      // It is issued when the weights of the last task but one are not used any more, lasts while
+      // the last task runs, and does not wait for it.
+      const std::size_t running = gathers[g - 1].tasks.back();
+      CHECK((g == 1 || gathers[g - 2].tasks.back() < start));
+      CHECK(start < running);
+      CHECK_FALSE(before[start].contains(running));
+      CHECK(running < finish);
+      CHECK(finish < tasks.front());
+    }
+  }
 }
 
 }  // namespace

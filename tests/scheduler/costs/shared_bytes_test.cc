@@ -18,6 +18,11 @@ TEST_CASE("copies keep an n-th of what they share (6.9)", "[scheduler][memory]")
   CHECK(shared_bytes(stage, Sharing::Gradients, 4) == kWeights + (kWeights + kStates) / 4);
   CHECK(shared_bytes(stage, Sharing::Weights, 4) == 12e9 / 4);
   CHECK(shared_bytes(stage, Sharing::Weights, 1) == 12e9);
+  // Where only their sum counts, 3 and 3 bytes are as good as 2 and 4.
+  const FixedBytes oracle{.all = 14e9, .trained = 3e9, .states = kStates};
+  CHECK(shared_bytes(oracle, Sharing::Nothing, 4) == 14e9);
+  CHECK(shared_bytes(oracle, Sharing::States, 4) == 8e9);
+  CHECK(shared_bytes(oracle, Sharing::Weights, 4) == 3.5e9);
 }
 
 TEST_CASE("weights that do not train are on every copy", "[scheduler][memory]") {

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -133,6 +134,67 @@ TEST_CASE("a trace has every task of every step, on tracks that never run backwa
   for (const char* task : {"0F0", "0F3", "0B0", "0B3", "1F0", "1F3", "1B0", "1B3", "update 0"}) {
     CAPTURE(task);
     CHECK(tasks[task] == 3);
+  }
+}
+
+TEST_CASE("a trace has exchanges of one microbatch above the tasks of another",
+          "[tools][trace][experts]") {
+  const TemporaryFolder folder;
+  const std::string trace = folder.path() + "/trace.json";
+  (void)train_json({"--model",
+                    "moe",
+                    "--schedule",
+                    "dualpipev",
+                    "--ranks",
+                    "4",
+                    "--ep",
+                    "2",
+                    "--layers",
+                    "8",
+                    "--trace",
+                    trace});
+  using Spot = std::pair<std::string, int>;  // kind of task, microbatch
+  const auto spot_of = [](const Json& slice) {
+    return Spot(slice.at("args").at("kind"), slice.at("args").at("microbatch").get<int>());
+  };
+  std::map<int, std::vector<Json>> tasks;  // by rank
+  const Json events = Json::parse(read_text_file(trace)).at("traceEvents");
+  for (const Json& event : events) {
+    if (event.at("ph") == "X" && event.value("cat", "").find("ward") != std::string::npos) {
+      tasks[event.at("pid")].push_back(event);
+    }
+  }
+  REQUIRE(tasks.size() == 4);
+  std::map<int, int> spans, covering;  // by rank
+  std::optional<Spot> of_exchange;
+  double begin = 0;
+  for (const Json& event : events) {
+    const int rank = event.value("pid", 0);
+    if (event.at("ph") == "X" && event.value("cat", "") == "end of an exchange") {
+      of_exchange = spot_of(event);
+    } else if (event.at("ph") == "b" && event.at("cat") == "exchange") {
+      CHECK_THAT(event.at("name").get<std::string>(), ContainsSubstring("exchange of group "));
+      begin = number(event, "ts");
+    } else if (event.at("ph") == "e" && event.at("cat") == "exchange") {
+      REQUIRE(of_exchange);
+      ++spans[rank];
+      int others = 0;
+      for (const Json& task : tasks[rank]) {
+        // The clock has nanoseconds, and texts thousandths of a microsecond.
+        if (number(task, "ts") >= begin - 0.001 &&
+            number(task, "ts") + number(task, "dur") <= number(event, "ts") + 0.001) {
+          CAPTURE(rank, task.dump(), of_exchange->first, of_exchange->second);
+          CHECK(spot_of(task) != *of_exchange);
+          ++others;
+        }
+      }
+      covering[rank] += others > 0 ? 1 : 0;
+    }
+  }
+  for (int rank = 0; rank < 4; ++rank) {
+    CAPTURE(rank);
+    CHECK(spans[rank] > 0);
+    CHECK(covering[rank] > 0);
   }
 }
 

@@ -21,11 +21,12 @@ struct RankMemory {
   /// The sums come when the activations are gone: once a step, of the rank's only stage.
   bool borrows_at_end = false;
 
-  /// Returns the most that it holds at once.
-  [[nodiscard]] std::int64_t sum() const {
-    return weights + gradients + states +
-           (borrows_at_end ? std::max(borrowed, activations) : borrowed + activations);
+  /// Returns the most that a step holds at once beside weights, gradients and states.
+  [[nodiscard]] std::int64_t in_step() const {
+    return borrows_at_end ? std::max(borrowed, activations) : borrowed + activations;
   }
+  /// Returns the most that it holds at once.
+  [[nodiscard]] std::int64_t sum() const { return weights + gradients + states + in_step(); }
 };
 
 /// Returns the memory by rank.

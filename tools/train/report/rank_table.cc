@@ -10,22 +10,24 @@
 namespace stagecraft::tools {
 
 std::string rank_table(const std::vector<RankTotals>& ranks) {
-  std::string table =
-      fmt::format("{:>4}  {:>6}  {:>10}  {:>10}  {:>10}  {:>10}  {:>16}  {:>11}  {:>10}  {:>10}\n",
-                  "rank",
-                  "stages",
-                  "forward",
-                  "backward",
-                  "update",
-                  "waiting",
-                  "peak activations",
-                  "peak memory",
-                  "live",
-                  "cached");
+  const bool billed = std::ranges::any_of(ranks, &RankTotals::memory_billed);
+  std::string table = fmt::format(
+      "{:>4}  {:>6}  {:>10}  {:>10}  {:>10}  {:>10}  {:>16}  {:>11}  {}{:>10}  {:>10}\n",
+      "rank",
+      "stages",
+      "forward",
+      "backward",
+      "update",
+      "waiting",
+      "peak activations",
+      "peak memory",
+      billed ? fmt::format("{:>11}  ", "bill") : "",
+      "live",
+      "cached");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankTotals& r = ranks[rank];
     table += fmt::format(
-        "{:>4}  {:>6}  {:>8.2f} s  {:>8.2f} s  {:>8.2f} s  {:>8.2f} s  {:>16}  {:>11}  {:>10}  "
+        "{:>4}  {:>6}  {:>8.2f} s  {:>8.2f} s  {:>8.2f} s  {:>8.2f} s  {:>16}  {:>11}  {}{:>10}  "
         "{:>10}\n",
         rank,
         r.stages,
@@ -35,6 +37,7 @@ std::string rank_table(const std::vector<RankTotals>& ranks) {
         r.waiting,
         bytes_text(static_cast<double>(r.peak_bytes)),
         bytes_text(static_cast<double>(r.memory_peak)),
+        billed ? fmt::format("{:>11}  ", bytes_text(static_cast<double>(r.memory_billed))) : "",
         bytes_text(static_cast<double>(r.memory_live)),
         bytes_text(static_cast<double>(r.memory_cached)));
   }
@@ -66,6 +69,9 @@ nlohmann::ordered_json rank_json(const std::vector<RankTotals>& ranks) {
                                {"peak_bytes", r.memory_peak},
                                {"live_bytes", r.memory_live},
                                {"cached_bytes", r.memory_cached}});
+    if (r.memory_billed != 0) {
+      object["ranks"].back()["billed_peak_bytes"] = r.memory_billed;
+    }
   }
   return object;
 }

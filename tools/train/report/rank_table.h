@@ -23,9 +23,10 @@ struct RankTotals {
   std::int64_t memory_peak = 0;
   std::int64_t memory_live = 0;
   std::int64_t memory_cached = 0;
+  std::int64_t memory_billed = 0;  ///< what the bill before the run said of memory_peak; 0: nothing
 };
 
-/// Returns the table, one line per rank, ending in a newline.
+/// Returns the table, one line per rank, ending in a newline. It has bills if a rank has one.
 [[nodiscard]] std::string rank_table(const std::vector<RankTotals>& ranks);
 /// Returns the busiest rank and the most memory in one line, ending in a newline. Requires: a rank.
 [[nodiscard]] std::string rank_line(const std::vector<RankTotals>& ranks);

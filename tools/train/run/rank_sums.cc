@@ -13,12 +13,14 @@ double compute_seconds(const RankTimes& times) {
 
 }  // namespace
 
-RankSums::RankSums(const Layout& layout) : totals_(static_cast<std::size_t>(layout.ranks())) {
+RankSums::RankSums(const Layout& layout, const std::vector<RankMemory>& bill)
+    : totals_(static_cast<std::size_t>(layout.ranks())) {
   for (std::size_t rank = 0; rank < totals_.size(); ++rank) {
     std::string& stages = totals_[rank].stages;
     for (const StageId stage : layout.stages_of(Rank(rank))) {
       stages += fmt::format("{}{}", stages.empty() ? "" : ",", layout.model_stage(stage).value);
     }
+    totals_[rank].memory_billed = rank < bill.size() ? bill[rank].in_step() : 0;
   }
 }
 

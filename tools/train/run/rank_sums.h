@@ -8,13 +8,15 @@
 
 #include "stagecraft/actors/driver/step_result.h"
 #include "stagecraft/scheduler/model/layout.h"
+#include "stagecraft/tools/train/job/rank_memory.h"
 #include "stagecraft/tools/train/report/rank_table.h"
 
 namespace stagecraft::tools {
 
 class RankSums {
  public:
-  explicit RankSums(const Layout& layout);
+  /// `bill`: by rank; empty if steps are not compared with it.
+  explicit RankSums(const Layout& layout, const std::vector<RankMemory>& bill = {});
 
   void add(const StepResult& result);
 

@@ -73,7 +73,9 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
                          : std::nullopt),
       rows_(sample_rows(job.work->batch(0, job.choice.shape).inputs)),
       trainer_(make_trainer()),
-      ranks_(job.choice.layout) {
+      // On a GPU a peak has more than the steps of a rank.
+      ranks_(job.choice.layout,
+             job.options.workers.device == "cpu" ? job.ranks : std::vector<RankMemory>()) {
   if (job.options.run.verify) {
     one_process_.emplace(job);
   }

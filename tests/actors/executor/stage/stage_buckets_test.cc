@@ -69,6 +69,35 @@ TEST_CASE("GN-1: neither threads nor the place in a buffer change a bit of a nor
   CHECK(norms == std::vector<double>(norms.size(), norms.front()));
 }
 
+TEST_CASE("GN-1: squares are added in blocks from the first element on, and blocks as a tree",
+          "[executor][bucket][shards]") {
+  const auto squares = [](std::int64_t of_a, std::int64_t of_b) {
+    torch::Tensor gradient = torch::zeros({4 * kNormBlock - 5});
+    gradient[0] = 1.0F;
+    gradient.narrow(0, of_a, 2).fill_(std::exp2(-27));  // two squares of 2^-54
+    gradient.narrow(0, of_b, 2).fill_(std::exp2(-27));
+    std::vector<double> sums{squared_norm_of_mean(gradient, 1.0)};
+    for (const std::int64_t cut : {1, 2, 3}) {  // blocks of the first of two ranks
+      SquareTree together;
+      for (const auto& [begin, end] : {std::pair(std::int64_t{0}, cut * kNormBlock),
+                                       std::pair(cut * kNormBlock, gradient.numel())}) {
+        const SquareTree part = squares_of(gradient.narrow(0, begin, end - begin), begin);
+        for (const SquareTree::Run& run : part.runs()) {
+          together.add(run);
+        }
+      }
+      sums.push_back(together.total());
+    }
+    return sums;
+  };
+  const auto all = [](double sum) { return std::vector<double>(4, sum); };
+  // Beside 1 each 2^-53 is lost, and two of them together are not.
+  CHECK(squares(2 * kNormBlock, 3 * kNormBlock) == all(1 + std::exp2(-52)));
+  CHECK(squares(3 * kNormBlock - 2, 3 * kNormBlock) == all(1 + std::exp2(-52)));
+  CHECK(squares(2 * kNormBlock - 2, 3 * kNormBlock) == all(1));
+  CHECK(squares(2 * kNormBlock - 2, 2 * kNormBlock) == all(1));
+}
+
 TEST_CASE("GN-1: ranks that have parts of a gradient add up the bits of its norm",
           "[executor][bucket][shards]") {
   torch::manual_seed(3);

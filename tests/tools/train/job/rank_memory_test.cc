@@ -11,6 +11,7 @@
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
+#include "stagecraft/stagecraft.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tools/train/job/job.h"
@@ -138,6 +139,59 @@ TEST_CASE("copies of stages with a tied embedding have an n-th of it, as the bil
     CHECK(found.gradients - all[r].gradients <= (level == 1 ? kPadding : 0));
     CHECK(found.states <= all[r].states);
     CHECK(found.states + kPadding >= all[r].states);
+  }
+}
+
+/// Two stages of four equal layers, whose activations are small.
+struct EqualLayers : torch::nn::Module {
+  static constexpr std::int64_t kWidth = 256, kLayerBytes = (kWidth + 1) * kWidth * 4;
+
+  EqualLayers() {
+    for (int l = 0; l < 8; ++l) {
+      layers.push_back(
+          register_module("layer" + std::to_string(l), torch::nn::Linear(kWidth, kWidth)));
+    }
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    for (std::size_t s = 0; s < 2; ++s) {
+      x = stage(s == 0 ? "first" : "second", [&] {
+        for (std::size_t l = 4 * s; l < 4 * s + 4; ++l) {
+          x = torch::tanh(layers[l](x));
+        }
+        return x;
+      });
+    }
+    return x;
+  }
+  std::vector<torch::nn::Linear> layers;
+};
+
+TEST_CASE("a step holds what the bill says, within a bucket (6.9)", "[tools][memory][strategies]") {
+  const int level = GENERATE(2, 3);
+  const std::int64_t bucket = GENERATE(1, 2) * (EqualLayers::kLayerBytes + 4096);
+  CAPTURE(level, bucket);
+  EqualLayers model;
+  const torch::Tensor x = torch::randn({8, EqualLayers::kWidth});
+  const Program program = compile(
+      model, {.inputs = {x}, .labels = {x}, .loss = torch::nn::MSELoss(), .microbatches = 8});
+  ReplicateOptions options{.bucket_bytes = bucket};
+  options.share(static_cast<Sharing>(level));
+  const Execution execution = make_execution(program, in_copies(one_f_one_b(2, 4), 2), options);
+  const std::vector<RankMemory> bill = memory_of_ranks(execution, {});
+  Cluster cluster = Cluster::local(4);
+  Trainer trainer(cluster, execution, AdamW{});
+  for (int step = 0; step < 4; ++step) {
+    const StepResult result = trainer.step({x}, {x}).get();
+    for (std::size_t r = 0; r < bill.size(); ++r) {
+      const std::int64_t billed = bill[r].borrowed + bill[r].activations;
+      const std::int64_t measured = result.ranks[r].memory.peak;
+      CAPTURE(step, r, bill[r].borrowed, bill[r].activations, measured);
+      UNSCOPED_INFO("x");
+      CHECK(bill[r].borrowed >= bucket * (level == 3 ? 3 : 1));
+      CHECK(bill[r].activations < bucket / 2);
+      CHECK(measured <= billed + bucket);
+      CHECK(measured >= billed - bucket);
+    }
   }
 }
 

@@ -4,13 +4,16 @@
 #include <fstream>
 #include <sstream>
 
+#include <ATen/ops/equal.h>
 #include <fmt/format.h>
 
+#include "stagecraft/compiler/tensor_files/module_file.h"
 #include "stagecraft/scheduler/dag/directives/apply.h"
 #include "stagecraft/scheduler/strategy/piper_strategy.h"
 #include "stagecraft/scheduler/strategy/strategy_text.h"
 #include "stagecraft/tests/tools/train/run/runs_on_clusters.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
+#include "stagecraft/tools/train/verify/weights_hash.h"
 
 // This include comes last: LibTorch has a CHECK of its own.
 #include "stagecraft/tests/support/catch.h"
@@ -225,6 +228,54 @@ TEST_CASE("--ep divides experts in less memory, and its strategy does the same",
              ContainsSubstring("--ep expects a divisor of --dp 4, found 3"));
   CHECK_THAT(run_train(with({"--ranks", "4", "--ep", "3"})).err,
              ContainsSubstring("--ep expects a divisor of 4"));
+}
+
+TEST_CASE("files of weights have them whole, whatever ranks share or divide",
+          "[tools][train][strategies][shards][experts]") {
+  Words how = GENERATE(
+      Words{"--ranks", "4", "--dp", "2", "--zero", "3", "--bucket-size", "20K"},
+      Words{"--model", "moe", "--ranks", "4", "--ep", "2"},
+      Words{"--model", "moe", "--ranks", "4", "--ep", "2", "--zero", "3", "--bucket-size", "20K"});
+  CAPTURE(how);
+  const TemporaryFolder folder;
+  const std::string weights = folder.path() + "/w.safetensors", module = folder.path() + "/m.pt";
+  how.insert(how.end(), {"--verify", "--save-weights", weights, "--save-module", module});
+  const TrainOutput run = train_json(how);
+  CHECK(run.verify.at("within_bound") == true);
+  CHECK((divides_experts(how) || run.verify.at("bit_equal_as_ranks") == true));
+
+  const std::vector<NamedTensor> of_module = read_module(module).parameters;
+  tools::NamedTensors all;
+  std::map<std::string, at::Tensor> by_name;
+  for (const NamedTensor& one : of_module) {
+    all.emplace_back(one.name, one.tensor);
+    by_name.emplace(one.name, one.tensor);
+  }
+  CHECK(tools::weights_sha256(all) == run.sha256());  // the bits of the run's trainer
+  const std::vector<NamedTensor> found = read_weights(weights);
+  CHECK(found.size() == by_name.size());
+  for (const NamedTensor& one : found) {
+    CAPTURE(one.name);
+    CHECK(at::equal(by_name.at(one.name), one.tensor));
+  }
+}
+
+TEST_CASE("the end of a run has the peaks of its steps beside those of its bill",
+          "[tools][train][strategies][memory]") {
+  Words words{"--ranks", "4", "--dp", "2", "--zero", "3", "--bucket-size", "20K"};
+  const TrainOutput run = train_json(words);
+  words.insert(words.end(), {"--dry-run", "--json"});
+  const std::string out = run_train(words).out;
+  const auto bill = nlohmann::json::parse(out.substr(0, out.find('\n'))).at("ranks");
+  const auto ranks = run.ranks.at("ranks");
+  REQUIRE(ranks.size() == bill.size());
+  for (std::size_t r = 0; r < bill.size(); ++r) {
+    const auto billed = ranks[r].at("billed_peak_bytes").get<std::int64_t>();
+    CHECK(billed == bill[r].at("borrowed_bytes").get<std::int64_t>() +
+                        bill[r].at("peak_activation_bytes").get<std::int64_t>());
+    CAPTURE(r, billed, ranks[r].at("peak_bytes").get<std::int64_t>());
+    CHECK(ranks[r].at("peak_bytes").get<std::int64_t>() > billed / 2);
+  }
 }
 
 TEST_CASE("the file of a strategy names the options that complete it",
