@@ -59,7 +59,7 @@ class Run {
     for (const Fault& fault : faults) {
       world_.at_count(fault.after, [this, fault] {
         if (!is_done_ && strike(fault, *processes_)) {
-          ++struck_;
+          ++struck_[static_cast<std::size_t>(fault.kind)];
         }
       });
     }
@@ -80,7 +80,20 @@ class Run {
   }
 
  private:
+  /// Trains to the end of the run, by one driver after the other.
   void train() {
+    while (!is_done_) {
+      try {
+        drive();
+      } catch (const ProcessEnded&) {
+        world_.begin_driver();
+        world_.tell("driver", "begins again");
+        lost_.clear();
+      }
+    }
+  }
+
+  void drive() {
     const Cluster cluster(options_.ranks, processes_);
     std::optional<tests::Trainer> trainer;
     while (!is_done_) {
@@ -88,6 +101,9 @@ class Run {
         begin(cluster, trainer);
         get_on(*trainer);
       } catch (const Error& error) {
+        if (!world_.has_driver()) {
+          throw ProcessEnded();
+        }
         require(++failures_ <= kMostFailures * (options_.faults + 1), "the run does not get on");
         world_.tell("driver", fmt::format("failed: {}", error.what()));
         blame(error);
@@ -114,6 +130,9 @@ class Run {
           TrainerOptions{.seed = tests::kCourseSeed, .mirror = true, .step_deadline = patience_});
       needs_state_ = has_stepped_ = false;
       world_.tell("driver", "has a trainer");
+      if (kept_) {
+        load(*trainer);
+      }
     }
     if (needs_state_) {
       const std::int64_t before = trainer->steps();
@@ -130,16 +149,24 @@ class Run {
         require(!has_stepped_ || lost_with_keeper(),
                 "no whole state is in the mirrors, though no rank was lost with its keeper");
         if (!kept_) {
-          trainer.reset();
+          {
+            const InDestructor reset;
+            trainer.reset();
+          }
           return begin(cluster, trainer);
         }
-        trainer->load(*kept_);
-        world_.tell("driver", fmt::format("loaded step {}", trainer->steps()));
-        has_stepped_ = false;
+        load(*trainer);
       }
       check_state(*trainer);
       needs_state_ = false;
     }
+  }
+
+  void load(tests::Trainer& trainer) {
+    trainer.load(*kept_);
+    world_.tell("driver", fmt::format("loaded step {}", trainer.steps()));
+    has_stepped_ = false;
+    check_state(trainer);
   }
 
   /// Says whether a rank and the keeper of its copies, the next one, were lost since the last step.
@@ -197,7 +224,7 @@ class Run {
     const Rank rank = *error.context().rank;
     const std::string_view text = error.what();
     if (text.find(fmt::format("rank {} is lost: ", rank.value)) != std::string_view::npos) {
-      require(processes_->has_ended(rank),
+      require(processes_->is_lost(rank),
               fmt::format("rank {} is said to be lost, and lives", rank.value));
       require(text.find(processes_->cause(rank)) != std::string_view::npos ||
                   text.find("its worker has ended") != std::string_view::npos,
@@ -232,7 +259,8 @@ class Run {
   const std::shared_ptr<Network> network_;
   const std::shared_ptr<Processes> processes_;
   std::optional<Checkpoint> kept_;
-  int struck_ = 0, recoveries_ = 0;
+  FaultCounts struck_{};
+  int recoveries_ = 0;
   /// So short in some runs that faults make steps late.
   const std::chrono::milliseconds patience_ = world_.random().one_in(3) ? 500ms : 20000ms;
   std::set<int> lost_;  ///< ranks that were lost since the last step

@@ -4,9 +4,12 @@
 ///       of the unbroken run.
 /// SI-2: recovery goes back at most one step. After a step, mirrors have a whole state unless a
 ///       rank was lost with the keeper of its copies.
-/// SI-3: a worker that is said to be lost has ended, for the cause that is told.
+/// SI-3: a worker that is said to be lost has ended, or the driver has lost the connection with it, for
+///       the cause that is told.
 /// SI-4: every wait ends: a run gets on after each failure, and nothing is left to wait for.
-/// SI-5: at the end no worker is left.
+/// SI-5: at the end no worker is left, also none that the driver had given up.
+/// SI-6: a driver that follows one that was killed goes on from the newest checkpoint, with new
+///       workers.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +29,7 @@ struct RunOptions {
 struct RunResult {
   std::string violation;  ///< empty: all promises were kept
   std::string story;
-  int faults = 0;  ///< that struck
+  FaultCounts faults{};  ///< that struck
   int recoveries = 0;
   std::int64_t events = 0;
   bool is_stuck = false;  ///< threads wait for ever, so this process can make no other run

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <utility>
 
 namespace stagecraft::simulation {
@@ -64,6 +65,7 @@ class Strands::Strand {
 };
 
 thread_local Strands::Strand* Strands::Strand::mine = nullptr;
+thread_local int InDestructor::count = 0;
 
 Strands::Strands(const caf::detail::test_actor_clock& time) : time_(time) {}
 
@@ -84,10 +86,19 @@ bool Strands::wait_until(std::condition_variable&,
     std::fputs("an actor that must not block waits\n", stderr);
     std::abort();
   }
+  const auto end = [] {
+    if (std::uncaught_exceptions() == 0 && InDestructor::count == 0) {
+      throw ProcessEnded();
+    }
+    return false;
+  };
+  if (has_ended(Strand::mine->process)) {
+    return end();
+  }
   lock.unlock();
   Strand::mine->wait(condition, when);
   lock.lock();
-  return condition();
+  return has_ended(Strand::mine->process) ? end() : condition();
 }
 
 Strands::Strand& Strands::take(ProcessNumber process) {
@@ -112,7 +123,8 @@ void Strands::begin(Strand& strand, std::function<void()> work) {
 std::vector<Strands::Strand*> Strands::ready() const {
   std::vector<Strand*> ready;
   for (const auto& strand : strands_) {
-    if (strand->waits() && (strand->when() <= now() || strand->holds())) {
+    if (strand->waits() &&
+        (strand->when() <= now() || has_ended(strand->process) || strand->holds())) {
       ready.push_back(strand.get());
     }
   }

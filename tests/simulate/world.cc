@@ -95,8 +95,12 @@ void World::run(const std::function<void()>& program) {
 
 bool World::can_run(caf::resumable* job) const {
   const caf::scheduled_actor* actor = actor_of(job);
-  const auto owner = actor == nullptr ? owners_.end() : owners_.find(actor->id());
-  return owner == owners_.end() || !is_stopped(owner->second);
+  return actor == nullptr || !is_stopped(owner_of(actor->id()));
+}
+
+ProcessNumber World::owner_of(caf::actor_id actor) const {
+  const auto owner = owners_.find(actor);
+  return owner == owners_.end() ? 0 : owner->second;
 }
 
 void World::run_job(caf::resumable* job) {
@@ -119,8 +123,7 @@ void World::run_job(caf::resumable* job) {
   const caf::actor_id id = actor->id();
   Strands::Strand*& strand = plan_threads_[id];
   if (strand == nullptr) {
-    const auto owner = owners_.find(id);
-    strand = &strands_.take(owner == owners_.end() ? 0 : owner->second);
+    strand = &strands_.take(owner_of(id));
   }
   Strands::begin(*strand, [this, id, resume] {
     if (resume() == caf::resumable::done) {
