@@ -1,9 +1,9 @@
 /// Network carries what the processes of a simulation send each other: control messages of actors,
 /// and tensors.
 ///
-/// It keeps what TCP keeps, and so CAF and the data port. The driver's process has the number 0, and
-/// one control connection with each other process. Tensors go from each process to each other one
-/// by a connection of their own (a way of the data plane).
+/// It keeps what TCP keeps, and so CAF and the data port. The driver's process has the number 0,
+/// and one control connection with each other process. Tensors go from each process to each other
+/// one by a connection of their own (a way of the data plane).
 /// NW-1: what a process has sent before its end still arrives, or is lost from some instant on, on
 ///       each way by itself. The news of its end comes after all that arrives on the control plane.
 /// NW-2: a control connection that breaks stays broken. Each end finds out at its own time, at most

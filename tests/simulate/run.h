@@ -4,8 +4,8 @@
 ///       of the unbroken run.
 /// SI-2: recovery goes back at most one step. After a step, mirrors have a whole state unless a
 ///       rank was lost with the keeper of its copies.
-/// SI-3: a worker that is said to be lost has ended, or the driver has lost the connection with it, for
-///       the cause that is told.
+/// SI-3: a worker that is said to be lost has ended, or the driver has lost the connection with it,
+///       for the cause that is told.
 /// SI-4: every wait ends: a run gets on after each failure, and nothing is left to wait for.
 /// SI-5: at the end no worker is left, also none that the driver had given up.
 /// SI-6: a driver that follows one that was killed goes on from the newest checkpoint, with new

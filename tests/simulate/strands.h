@@ -23,8 +23,8 @@ namespace stagecraft::simulation {
 /// A process of the simulation; the driver's is 0.
 using ProcessNumber = int;
 
-/// ProcessEnded unwinds a strand whose process has ended. It is no error, so that nobody takes it for
-/// one of the work.
+/// ProcessEnded unwinds a strand whose process has ended. It is no error, so that nobody takes it
+/// for one of the work.
 struct ProcessEnded {};
 
 /// InDestructor says, while it exists, that its strand runs a destructor, out of which nothing may
