@@ -131,7 +131,9 @@ Worker Processes::begin_worker(ProcessNumber number,
                                RankSetup setup) {
   Process& process = processes_.at(number);
   const auto end = std::make_shared<RankEnd>(ends, process.rank, number);
-  ends->of_ranks[process.rank.index()] = end;
+  if (process_of(process.rank) == number) {  // not a late order to a process that was replaced
+    ends->of_ranks[process.rank.index()] = end;
+  }
   for (auto& [other, old] : processes_) {  // now that all are told the new place
     old.is_forgotten = old.is_forgotten || (old.rank == process.rank && other < number);
   }
