@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "stagecraft/actors/messages/data_tags.h"
+#include "stagecraft/actors/messages/state_request.h"
 
 namespace stagecraft {
 
@@ -52,13 +53,13 @@ std::vector<StateListing> StateTransfer::ask(const std::vector<StatePick>& picks
 /// Returns the tensors that each rank was asked to send.
 std::vector<std::vector<StateTensor>> StateTransfer::read(const std::vector<StatePick>& picks,
                                                           const SendState& what) const {
+  const StateRequest request(*here_, plan_, what.request);
   const std::vector<StateListing> listings = ask(picks, what);
   const Deadline deadline = workers_.deadline();
-  // Post all receives before the first wait: if one fails, no later tensor stays in the transport.
   std::vector<std::vector<Future<at::Tensor>>> arrivals(listings.size());
   for (std::size_t r = 0; r < listings.size(); ++r) {
     for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
-      arrivals[r].push_back(here_->receive(picks[r].rank, state_tag(plan_, what.request, i)));
+      arrivals[r].push_back(request.receive(picks[r].rank, i));
     }
   }
   std::vector<std::vector<StateTensor>> state(listings.size());
@@ -119,7 +120,7 @@ void StateTransfer::take_mirrors(const RecoveryPoint& point) const {
     if (sources.back() != rank) {
       sent.push_back(workers_.ask_rank<StateListing>(
           sources.back(),
-          SendState{.request = request, .kept = point.updates, .to = rank, .epoch = current}));
+          SendState{.request = request, .copy_of = point.updates, .to = rank, .epoch = current}));
     }
   }
   workers_.gather(sent);  // first: no rank waits for a copy that does not exist

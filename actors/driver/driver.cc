@@ -391,7 +391,8 @@ class Driver {
     if (has_lost()) {
       blame_lost_ranks(std::move(unfinished), plan);
     } else if (!round_->needs_abort()) {
-      round_->blame(late_step(std::move(unfinished), plan, setup_.options.step_deadline)
+      const bool in_order = setup_.options.dispatch != Dispatch::Decided;
+      round_->blame(late_step(std::move(unfinished), plan, setup_.options.step_deadline, in_order)
                         .with({.step = round_->step()}));
     }
     if (round_->complete()) {

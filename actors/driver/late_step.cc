@@ -11,6 +11,15 @@
 namespace stagecraft {
 namespace {
 
+bool ends_under_way(const WaitGraph& waits, const std::vector<Rank>& chain) {
+  return chain.size() > 1 && waits.waits_for_sent(chain[chain.size() - 2]);
+}
+
+/// Returns whether the chain's end holds the others up (LS-1).
+bool blames(const WaitGraph& waits, const std::vector<Rank>& chain) {
+  return waits.holds_up(chain.back()) && !ends_under_way(waits, chain);
+}
+
 /// Returns the chain for the message: the longest that ends at the rank to blame (LS-1), else the
 /// longest of all.
 std::vector<Rank> chain_to_tell(const WaitGraph& waits, const std::vector<UnfinishedRank>& ranks) {
@@ -18,17 +27,16 @@ std::vector<Rank> chain_to_tell(const WaitGraph& waits, const std::vector<Unfini
   std::map<Rank, int> held_up;
   for (const UnfinishedRank& u : ranks) {
     chains.push_back(waits.chain_from(u.rank));
-    if (waits.holds_up(chains.back().back())) {
+    if (blames(waits, chains.back())) {
       ++held_up[chains.back().back()];
     }
   }
   const auto weight = [&](const std::vector<Rank>& chain) {
     const Rank end = chain.back();
-    const auto found = held_up.find(end);
-    const bool blames = found != held_up.end();
+    const bool is_blamed = blames(waits, chain);
     return std::tuple(waits.is_silent(end),
-                      blames ? found->second : 0,
-                      blames ? waits.seconds_in_instruction(end) : 0.0,
+                      is_blamed ? held_up.at(end) : 0,
+                      is_blamed ? waits.seconds_in_instruction(end) : 0.0,
                       chain.size());
   };
   return *std::ranges::max_element(chains, {}, weight);
@@ -72,12 +80,16 @@ std::string chain_text(const WaitGraph& waits, const std::vector<Rank>& chain) {
     return fmt::format("{} {}", peer_name(end), end_text(waits, chain));
   }
   const bool named_last = waits.waiting_for(chain[chain.size() - 2]).size() == 1;
-  if (waits.waits_for_sent(chain[chain.size() - 2])) {
-    return named_last ? fmt::format("{}, which has sent it: it is under way", ways)
-                      : fmt::format("{}; they have sent them: they are under way", ways);
+  if (ends_under_way(waits, chain)) {
+    return fmt::format("{}, which has sent it: it is under way", ways);
   }
-  if (std::ranges::count(chain, end) > 1) {
-    return fmt::format("{}; so {} waits for itself", ways, peer_name(end));
+  if (const auto circle = std::ranges::find(chain, end); circle + 1 != chain.end()) {
+    const bool votes = std::all_of(circle, chain.end(), [&](Rank rank) {
+      const Instruction* in = waits.instruction(rank);
+      return in != nullptr && in->op == Op::Vote;
+    });
+    return votes ? fmt::format("{}; so their votes are under way", ways)
+                 : fmt::format("{}; so {} waits for itself", ways, peer_name(end));
   }
   if (named_last && waits.is_silent(end)) {
     return fmt::format("{}, silent since {:.1f} s", ways, *waits.find(end)->silent_for);
@@ -126,46 +138,60 @@ ErrorContext place_at(const WaitGraph& waits, const Plan& plan, Rank rank) {
   return place;
 }
 
-/// Returns what the user should find out about.
-std::string what_to_look_at(const WaitGraph& waits, const std::vector<Rank>& chain) {
-  if (waits.holds_up(chain.back())) {
-    return peer_name(chain.back());
+/// Told is what a message says of the waits.
+struct Told {
+  Told(std::vector<UnfinishedRank> ranks, const Plan& plan, bool in_order)
+      : unfinished(sorted(std::move(ranks))),
+        waits(unfinished, plan, in_order),
+        chain(chain_to_tell(waits, unfinished)) {}
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+
+  [[nodiscard]] std::string sentence() const {
+    return chain_text(waits, chain) + others_text(waits, unfinished, chain);
   }
-  return chain.size() > 1 && waits.waits_for_sent(chain[chain.size() - 2]) ? "the connection"
-                                                                           : "them";
-}
+
+  static std::vector<UnfinishedRank> sorted(std::vector<UnfinishedRank> ranks) {
+    std::ranges::sort(ranks, {}, &UnfinishedRank::rank);
+    return ranks;
+  }
+
+  const std::vector<UnfinishedRank> unfinished;
+  const WaitGraph waits;
+  const std::vector<Rank> chain;
+};
 
 }  // namespace
 
-std::string wait_sentence(std::vector<UnfinishedRank> unfinished, const Plan& plan) {
-  std::ranges::sort(unfinished, {}, &UnfinishedRank::rank);
-  const WaitGraph waits(unfinished, plan);
-  const std::vector<Rank> chain = chain_to_tell(waits, unfinished);
-  return chain_text(waits, chain) + others_text(waits, unfinished, chain);
+std::string wait_sentence(std::vector<UnfinishedRank> unfinished, const Plan& plan, bool in_order) {
+  return Told(std::move(unfinished), plan, in_order).sentence();
 }
 
 Error late_step(std::vector<UnfinishedRank> unfinished,
                 const Plan& plan,
-                std::chrono::milliseconds deadline) {
-  std::ranges::sort(unfinished, {}, &UnfinishedRank::rank);
+                std::chrono::milliseconds deadline,
+                bool in_order) {
   const std::string late = fmt::format("the step was not done within {} ms", deadline.count());
   if (unfinished.empty()) {
     return Error(Errc::ClusterTimeout,
                  fmt::format("{}, but is by now; set a longer {}", late, kOption))
         .about("step_deadline");
   }
-  const WaitGraph waits(unfinished, plan);
-  const std::vector<Rank> chain = chain_to_tell(waits, unfinished);
-  const Rank end = chain.back();
+  const Told told(std::move(unfinished), plan, in_order);
+  const Rank end = told.chain.back();
+  const bool has_culprit = blames(told.waits, told.chain);
+  const std::string culprit = has_culprit                              ? peer_name(end)
+                              : ends_under_way(told.waits, told.chain) ? "the connection"
+                                                                       : "them";
   Error error(Errc::ClusterTimeout,
               fmt::format("{}: {}; find out what holds {} up, or set a longer {}",
                           late,
-                          wait_sentence(unfinished, plan),
-                          what_to_look_at(waits, chain),
+                          told.sentence(),
+                          culprit,
                           kOption));
   error.about("step_deadline");
-  if (waits.holds_up(end)) {
-    error.with(place_at(waits, plan, end));
+  if (has_culprit) {
+    error.with(place_at(told.waits, plan, end));
   }
   return error;
 }

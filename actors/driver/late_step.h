@@ -18,14 +18,17 @@
 namespace stagecraft {
 
 /// Returns who waits for whom: the chain to the rank at its end, then the other ranks.
-/// Requires: `unfinished` has a rank.
-[[nodiscard]] std::string wait_sentence(std::vector<UnfinishedRank> unfinished, const Plan& plan);
+/// `in_order`: as WaitGraph's. Requires: `unfinished` has a rank.
+[[nodiscard]] std::string wait_sentence(std::vector<UnfinishedRank> unfinished,
+                                        const Plan& plan,
+                                        bool in_order = true);
 
 /// Returns a ClusterTimeout. Its message is the chain of waits, and its place is that of the rank
 /// at the end. It blames no rank if the chain ends at the driver, or at a rank that has answered or
 /// has sent what it owes, or if the chain is a cycle.
 [[nodiscard]] Error late_step(std::vector<UnfinishedRank> unfinished,
                               const Plan& plan,
-                              std::chrono::milliseconds deadline);
+                              std::chrono::milliseconds deadline,
+                              bool in_order = true);
 
 }  // namespace stagecraft

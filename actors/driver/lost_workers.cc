@@ -92,7 +92,7 @@ Error LostWorkers::error_in_step(std::vector<UnfinishedRank> unfinished, const P
       u.silent_for = u.silent_for.value_or(0.0);  // keeps WG-1: chains end at it
     }
   }
-  const WaitGraph waits(unfinished, plan);
+  const WaitGraph waits(unfinished, plan, in_order_);
   const Rank first = ranks_.front();
   std::string text = what_happened(first);
   const std::optional<Task> task = in_order_ ? waits.last_begun(first) : std::nullopt;

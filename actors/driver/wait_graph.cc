@@ -46,10 +46,15 @@ std::optional<Task> last_begun_at(const std::vector<Instruction>& list, std::siz
 
 }  // namespace
 
-WaitGraph::WaitGraph(const std::vector<UnfinishedRank>& unfinished, const Plan& plan)
+WaitGraph::WaitGraph(const std::vector<UnfinishedRank>& unfinished, const Plan& plan, bool in_order)
     : plan_(&plan) {
   for (const UnfinishedRank& u : unfinished) {
     unfinished_.emplace(u.rank, &u);
+  }
+  for (const UnfinishedRank& u : unfinished) {
+    if (in_order && was_sent(u.rank)) {
+      waits_for_sent_.insert(u.rank);
+    }
   }
 }
 
@@ -207,28 +212,18 @@ const Instruction* WaitGraph::sender_of(Rank receiver, const Instruction& receiv
   return found == list.end() ? nullptr : &*found;
 }
 
-/// An overlap group may issue its tasks in any order, so a rank in it is not known to have passed
-/// one.
-bool WaitGraph::has_passed(Rank rank, const Instruction& instruction) const {
-  const Instruction* at = this->instruction(rank);
-  return at != nullptr && !is_silent(rank) && at > &instruction && !same_group(*at, instruction);
-}
-
-bool WaitGraph::waits_for_sent(Rank rank) const {
-  const Instruction* in = instruction(rank);
-  const std::vector<Rank> peers = waiting_for(rank);
-  if (in == nullptr || peers.empty()) {
+/// An overlap group may issue its tasks in any order, so a rank in it is not known to have sent.
+bool WaitGraph::was_sent(Rank receiver) const {
+  const Instruction* in = instruction(receiver);
+  if (in == nullptr || in->op != Op::Recv ||
+      waiting_for(receiver) != std::vector{peer_of(receiver, *in)}) {
     return false;
   }
-  if (in->op == Op::Recv) {
-    const Instruction* sender =
-        peers == std::vector{peer_of(rank, *in)} ? sender_of(rank, *in) : nullptr;
-    return sender != nullptr && has_passed(peers.front(), *sender);
-  }
-  return in->op == Op::Vote && std::ranges::all_of(peers, [this](Rank peer) {
-           const Instruction* at = instruction(peer);
-           return at != nullptr && !is_silent(peer) && at->op == Op::Vote;
-         });
+  const Rank sender = peer_of(receiver, *in);
+  const Instruction* send = sender_of(receiver, *in);
+  const Instruction* at = instruction(sender);
+  return send != nullptr && at != nullptr && !is_silent(sender) && at > send &&
+         !same_group(*at, *send);
 }
 
 std::string WaitGraph::wait_text(Rank rank) const {

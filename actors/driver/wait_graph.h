@@ -9,13 +9,14 @@
 ///       last reported may be over.
 /// WG-2: a task counts as begun if its rank was seen in it or after it, or if a peer has received
 ///       a value that the rank sent after it. The rank may have come further.
-/// WG-3: a chain ends also at a rank that is known to have sent the value for which the one before
-///       waits: the value is under way.
+/// WG-3: a chain ends also at a rank that is known to have sent the tensor for which the one before
+///       waits: the tensor is under way.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ struct UnfinishedRank {
 
 class WaitGraph {
  public:
-  WaitGraph(const std::vector<UnfinishedRank>& unfinished, const Plan& plan);
+  /// `in_order`: ranks run their lists in order, which the driver may decide otherwise (Dispatch).
+  WaitGraph(const std::vector<UnfinishedRank>& unfinished, const Plan& plan, bool in_order = true);
 
   /// Returns the unfinished rank; null for a rank that has answered its order.
   [[nodiscard]] const UnfinishedRank* find(Rank rank) const;
@@ -45,8 +47,8 @@ class WaitGraph {
   [[nodiscard]] bool holds_up(Rank rank) const;
   [[nodiscard]] double seconds_in_instruction(Rank rank) const;
 
-  /// Returns whether the rank waits for tensors or votes alone that are known to have been sent.
-  [[nodiscard]] bool waits_for_sent(Rank rank) const;
+  /// Returns whether the rank waits for a tensor that is known to have been sent.
+  [[nodiscard]] bool waits_for_sent(Rank rank) const { return waits_for_sent_.contains(rank); }
 
   /// Returns the chain from `rank` on, in which each rank waits for the next. It is the shortest
   /// way to a rank that holds others up. If there is none, it ends at any other end (WG-3); if
@@ -77,11 +79,12 @@ class WaitGraph {
   [[nodiscard]] std::string collective_text(const Instruction& collective) const;
   [[nodiscard]] Rank peer_of(Rank rank, const Instruction& transfer) const;
   [[nodiscard]] const Instruction* sender_of(Rank receiver, const Instruction& receive) const;
-  [[nodiscard]] bool has_passed(Rank rank, const Instruction& instruction) const;
+  [[nodiscard]] bool was_sent(Rank receiver) const;
   [[nodiscard]] std::int64_t last_sent(Rank rank) const;
 
   const Plan* plan_;
   std::map<Rank, const UnfinishedRank*> unfinished_;
+  std::set<Rank> waits_for_sent_;
 };
 
 }  // namespace stagecraft

@@ -1,10 +1,11 @@
 /// data_tags defines the tags of setups, state and timelines, which travel beside the plan's
 /// tensors between a rank and the driver.
 ///
-/// DT-1: setup and state belong to an epoch that never ends, so that the abort of a step does not
-///       drop a checkpoint. A timeline belongs to its step and is dropped with it. A copy that one
-///       rank sends another belongs to the epoch of its request: the end of that epoch ends the
-///       wait for the copy.
+/// DT-1: setups belong to an epoch that never ends. State that is read or written has a plan of its
+///       own, in which each request is an epoch (StateRequest): the abort of a step does not drop a
+///       checkpoint, and what of a request comes after its end is dropped. A timeline belongs to
+///       its step and is dropped with it. A copy that one rank sends another belongs to the crew's
+///       epoch: the end of that epoch ends the wait for the copy.
 /// DT-2: `request` comes from the ledger, as submissions do, and is never used twice.
 /// DT-3: edges of plans are counted from 0 and never reach kShapeEdge.
 #pragma once
@@ -40,16 +41,28 @@ inline constexpr EdgeId kShapeEdge{kStateEdge.value - 3};
           .microbatch = Microbatch(index)};
 }
 
+/// Returns the plan of the state that is read and written. Any other bits will do, since plan ids
+/// are random.
+[[nodiscard]] constexpr PlanId plan_of_states(PlanId plan) {
+  return PlanId(plan.value ^ 0x7374617465);
+}
+
 /// Returns the tag of the `index`-th tensor of a request.
-[[nodiscard]] constexpr Tag state_tag(PlanId plan,
-                                      Submission request,
-                                      std::size_t index,
-                                      Epoch epoch = kEndlessEpoch) {
+[[nodiscard]] constexpr Tag state_tag(PlanId plan, Submission request, std::size_t index) {
+  return {.plan = plan_of_states(plan),
+          .epoch = Epoch(request.value),
+          .submission = request,
+          .edge = kStateEdge,
+          .microbatch = Microbatch(index)};
+}
+
+/// Returns the tag of a copy that one rank sends another.
+[[nodiscard]] constexpr Tag copy_tag(PlanId plan, Submission request, Epoch epoch) {
   return {.plan = plan,
           .epoch = epoch,
           .submission = request,
           .edge = kStateEdge,
-          .microbatch = Microbatch(index)};
+          .microbatch = Microbatch(0)};
 }
 
 /// Returns the tag of a rank's timeline of one step.

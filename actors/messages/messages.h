@@ -98,7 +98,7 @@ struct SendState {
   std::vector<std::int32_t> only = {};
   /// If not -1, the message asks instead to send `to` the copy of the state of the rank before this
   /// one after so many updates (mirror.h), packed.
-  std::int64_t kept = -1;
+  std::int64_t copy_of = -1;
   Rank to = kDriver;
   /// If true, the message asks instead for the gradients of the last update
   /// (TrainerOptions::keep_gradients), by the names of their parameters.
@@ -200,7 +200,7 @@ decltype(auto) visit_fields(StatusReply& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(SendState& m, V&& v) {
-  return v(m.request, m.tensors, m.only, m.kept, m.to, m.gradients, m.epoch);
+  return v(m.request, m.tensors, m.only, m.copy_of, m.to, m.gradients, m.epoch);
 }
 template <class V>
 decltype(auto) visit_fields(StateListing& m, V&& v) {

@@ -21,8 +21,8 @@
 ///       folder stay.
 /// CS-4: one process at a time writes to a folder. It removes the half-written checkpoints, of any
 ///       name, of a killed process.
-/// CS-5: a checkpoint that was said to be saved outlives the end of the machine, with the folders that
-///       were made for it (WF-4).
+/// CS-5: a checkpoint that was said to be saved outlives the end of the machine, with the folders
+///       that were made for it (WF-4).
 #pragma once
 
 #include <cstdint>

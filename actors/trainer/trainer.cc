@@ -537,7 +537,10 @@ std::string Trainer::waits() {
       unfinished.push_back({.rank = Rank(r), .status = reply});
     }
   }
-  return unfinished.empty() ? "" : wait_sentence(unfinished, impl().programs.plan(program));
+  return unfinished.empty() ? ""
+                            : wait_sentence(unfinished,
+                                            impl().programs.plan(program),
+                                            impl().options.dispatch != Dispatch::Decided);
 }
 
 }  // namespace stagecraft

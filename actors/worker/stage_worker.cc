@@ -21,17 +21,16 @@
 namespace stagecraft {
 namespace {
 
-[[nodiscard]] at::Tensor receive_now(const WorkerContext& context,
-                                     Rank from,
-                                     const Tag& tag,
-                                     std::chrono::milliseconds patience,
-                                     std::string_view what) {
-  const Future<at::Tensor> arrival = context.transport->receive(from, tag);
+[[nodiscard]] at::Tensor arrived(const WorkerContext& context,
+                                 Rank from,
+                                 const Future<at::Tensor>& arrival,
+                                 std::chrono::milliseconds patience,
+                                 std::string_view what,
+                                 std::size_t index) {
   WaitBoard& waits = context.progress->waits;
   if (!waits.wait({{from, arrival}}, waits.clock().now() + patience)) {
-    throw Error(
-        Errc::ClusterTimeout,
-        fmt::format("{} tensor {} was announced and has not arrived", what, tag.microbatch.value));
+    throw Error(Errc::ClusterTimeout,
+                fmt::format("{} tensor {} was announced and has not arrived", what, index));
   }
   return arrival.get();
 }
@@ -48,8 +47,12 @@ std::pair<at::Tensor, std::vector<at::Tensor>> received(const WorkerContext& con
                                                         std::int64_t patience_ms,
                                                         std::string_view what) {
   const auto receive = [&](std::size_t index) {
-    return receive_now(
-        context, kDriver, tag_of(index), std::chrono::milliseconds(patience_ms), what);
+    return arrived(context,
+                   kDriver,
+                   context.transport->receive(kDriver, tag_of(index)),
+                   std::chrono::milliseconds(patience_ms),
+                   what,
+                   index);
   };
   at::Tensor bytes = receive(0);
   std::vector<at::Tensor> tensors;
@@ -219,12 +222,12 @@ std::int64_t StageWorker::send_timeline(const StepOrder& m) {
 
 StateListing StageWorker::send_state(const SendState& m) {
   return answer(StateListing{}, [&](StateListing& listing) {
-    if ((m.tensors && m.kept < 0) || phase_ == Phase::Idle) {
+    if ((m.tensors && m.copy_of < 0) || phase_ == Phase::Idle) {
       check_phase("SendState");  // names, shapes and copies are valid even after a failed step
     }
-    if (m.kept >= 0) {
+    if (m.copy_of >= 0) {
       context_->transport->send(
-          m.to, state_tag(plan_, m.request, 0, m.epoch), mirror().kept(m.kept));
+          m.to, copy_tag(plan_, m.request, m.epoch), mirror().kept(m.copy_of));
       return;
     }
     listing.updates = phase_ == Phase::Ready ? updates_ : kNoWeights;
@@ -287,8 +290,9 @@ StateTaken StageWorker::take_state(const TakeState& m) {
 }
 
 void StageWorker::take_named_state(const TakeState& m) const {
+  const StateRequest request(*context_->transport, plan_, m.request);
   std::vector<StateTensor> state = named_state(m.names);
-  std::vector<at::Tensor> taken = receive_state(state, m);
+  std::vector<at::Tensor> taken = receive_state(state, request);
   for (std::size_t i = 0; i < state.size(); ++i) {
     state[i].tensor = std::move(taken[i]);
   }
@@ -297,12 +301,14 @@ void StageWorker::take_named_state(const TakeState& m) const {
 
 /// Returns the rank's own copy, or receives its keeper's.
 at::Tensor StageWorker::packed_copy(const TakeState& m) const {
-  return m.from == context_->rank ? mirror().own(m.updates)
-                                  : receive_now(*context_,
-                                                m.from,
-                                                state_tag(plan_, m.request, 0, m.epoch),
-                                                state_deadline_,
-                                                "state");
+  return m.from == context_->rank
+             ? mirror().own(m.updates)
+             : arrived(*context_,
+                       m.from,
+                       context_->transport->receive(m.from, copy_tag(plan_, m.request, m.epoch)),
+                       state_deadline_,
+                       "state",
+                       0);
 }
 
 Mirror& StageWorker::mirror() const {
@@ -334,11 +340,11 @@ std::vector<StateTensor> StageWorker::named_state(const std::vector<std::string>
 
 /// Receives and checks everything before anything is written (keeps W-3).
 std::vector<at::Tensor> StageWorker::receive_state(const std::vector<StateTensor>& state,
-                                                   const TakeState& m) const {
+                                                   const StateRequest& request) const {
   std::vector<at::Tensor> taken;
   for (std::size_t i = 0; i < state.size(); ++i) {
     taken.push_back(
-        receive_now(*context_, kDriver, state_tag(plan_, m.request, i), state_deadline_, "state"));
+        arrived(*context_, kDriver, request.receive(kDriver, i), state_deadline_, "state", i));
     if (taken.back().sizes() != state[i].tensor.sizes() ||
         taken.back().scalar_type() != state[i].tensor.scalar_type()) {
       throw Error(Errc::Internal, state[i].name + " was sent in another shape or type than listed");

@@ -28,6 +28,7 @@
 
 #include "stagecraft/actors/executor/stage_executor.h"
 #include "stagecraft/actors/messages/actor_host.h"
+#include "stagecraft/actors/messages/state_request.h"
 #include "stagecraft/actors/worker/local_feed.h"
 #include "stagecraft/futures/transport/transport.h"
 
@@ -85,7 +86,7 @@ class StageWorker {
   [[nodiscard]] Mirror& mirror() const;
   [[nodiscard]] std::vector<StateTensor> named_state(const std::vector<std::string>& names) const;
   [[nodiscard]] std::vector<at::Tensor> receive_state(const std::vector<StateTensor>& state,
-                                                      const TakeState& m) const;
+                                                      const StateRequest& request) const;
 
   const std::shared_ptr<WorkerContext> context_;
   const SetupSource source_;

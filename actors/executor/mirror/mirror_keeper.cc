@@ -47,7 +47,8 @@ std::int64_t newest_secure(const std::vector<MirrorStock>& stocks,
                            std::int64_t most) {
   const auto is_secure = [&](std::int64_t updates) {
     return updates <= most && std::ranges::all_of(stocks, [updates](const MirrorStock& stock) {
-             return stock.own.empty() || (has(stock.own, updates) && has(stock.kept, updates));
+             const bool is_new = stock.own.empty() && stock.kept.empty();
+             return is_new || (has(stock.own, updates) && has(stock.kept, updates));
            });
   };
   const auto found = std::ranges::find_if(candidates, is_secure);

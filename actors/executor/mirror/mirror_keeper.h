@@ -22,7 +22,8 @@
 ///       but that has not arrived is no whole copy and counts for no rank.
 ///       A recovery goes back to the newest state of which there are copies, and a state that no
 ///       rank needs from its keeper may have copies that are still on their way there. So all ranks
-///       keep the newest state that is whole (RecoveryPoint::kept) until the next round settles.
+///       keep the newest state that is whole, but for the copies of a rank that was lost
+///       (RecoveryPoint::kept), until the next round settles.
 /// MI-2: a ballot names the newest round whose copy of the rank before is here, whole; the vote
 ///       tells all ranks the oldest round named. So all ranks that continue agree whether a round
 ///       is in progress, and begin the same rounds. No rank ever waits for a copy: while one is
@@ -89,8 +90,9 @@ struct MirrorStock {
 struct RecoveryPoint {
   std::int64_t updates = 0;
   std::vector<bool> lost;  ///< by rank: it has no copy of its own; the next rank of the ring has it
-  /// The state whose copies all ranks keep until new ones of `updates` are whole: the newest that
-  /// the loss of one more rank would not lose, `updates` if there is none.
+  /// The state whose copies all ranks keep until new ones of `updates` are whole: the newest of
+  /// which every rank has its copies, but for those that a lost rank had; `updates` if there is
+  /// none.
   std::int64_t kept = 0;
 };
 

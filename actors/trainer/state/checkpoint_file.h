@@ -9,7 +9,8 @@
 ///   tensors   raw, each from a multiple of 64 bytes, in the header's order
 ///   32 bytes  SHA-256 of all bytes before
 ///
-/// A reader reads from the disk that was current where it was made. checkpoint.h says what the parts mean to a trainer.
+/// A reader reads from the disk that was current where it was made. checkpoint.h says what parts
+/// mean to a trainer.
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,8 @@
 ///   owner   add, add, add (waits for room), add ............ wait
 ///   thread       write, write ............. write, write, end
 ///
-/// A CheckpointSave has one. The clock of the owner's thread starts the thread. The mutex guards the tensors that wait, their bytes and the failure.
+/// A CheckpointSave has one. The clock of the owner's thread starts the thread. A mutex guards the
+/// tensors that wait, their bytes and the failure.
 /// BH-1: it holds at most `most` bytes of tensors that are not written yet, or one larger tensor.
 /// BH-2: once the function has thrown, it is not called again and holds no tensor; add() and wait()
 ///       rethrow the exception.

@@ -40,7 +40,7 @@ inline StateTaken take_copy(const TakeState& m, PlanId plan, const WorkerContext
   StateTaken taken{.rank = context.rank};
   if (m.from != kDriver && m.from != context.rank) {
     const auto code =
-        failure_of(context.transport->receive(m.from, state_tag(plan, m.request, 0, m.epoch)));
+        failure_of(context.transport->receive(m.from, copy_tag(plan, m.request, m.epoch)));
     taken.error = to_chain(Error(code.value_or(Errc::Internal), "the copy has not come"));
   }
   return taken;
@@ -74,7 +74,7 @@ inline PlanActor::behavior_type played(PlanActor::stateful_pointer<PlayedWorker>
               log->sent[rank.value].push_back(m);
             }
             StateListing listing{.rank = rank};
-            if (m.tensors && m.kept < 0) {
+            if (m.tensors && m.copy_of < 0) {
               listing.names = {"weight:w", "weight:v"};
               if (part != Part::Announce && part != Part::Forget) {
                 for (std::size_t i = 0; i < 2; ++i) {
@@ -85,7 +85,7 @@ inline PlanActor::behavior_type played(PlanActor::stateful_pointer<PlayedWorker>
               }
             }
             end_if((part == Part::Announce && m.tensors) ||
-                   (part == Part::KeepAndVanish && m.kept >= 0));
+                   (part == Part::KeepAndVanish && m.copy_of >= 0));
             return listing;
           },
           [=](const TakeState& m) {

@@ -156,6 +156,17 @@ TEST_CASE("a tensor that was announced and does not come ends the read at its de
   CHECK(error.message() == "rank 2 has announced a tensor that has not arrived");
 }
 
+TEST_CASE("a read that fails leaves no tensors of the ranks that have sent theirs",
+          "[actors][crew][faults]") {
+  Scene scene({}, /*tells_late=*/true);
+  caf::anon_send_exit(scene.workers.all()[1].plan_thread, caf::exit_reason::kill);
+  scene.binding->tell_cause(Rank(1));
+  CHECK(thrown_error([&] { (void)scene.read_all(); }).code() == Errc::WorkerLost);
+  CHECK(scene.sent(0).size() == 1);
+  CHECK(scene.sent(2).size() == 1);
+  CHECK(scene.here->bytes_waiting() == 0);
+}
+
 TEST_CASE("a loss is told with its cause once that is known, and without after its limit (CR-3)",
           "[actors][crew][faults]") {
   Scene scene({{1, Part::Announce}}, /*tells_late=*/true);
@@ -193,7 +204,7 @@ TEST_CASE("a lost rank gets its state from its keeper, and each other has its ow
     return scene.taken(0).size() == 1 && scene.taken(1).size() == 1 && scene.taken(2).size() == 1 &&
            scene.sent(2).size() == 1;
   }));
-  CHECK(scene.sent(2)[0].kept == 3);
+  CHECK(scene.sent(2)[0].copy_of == 3);
   CHECK(scene.sent(2)[0].to == Rank(1));
   CHECK(scene.sent(2)[0].epoch == Epoch(4));
   CHECK(scene.sent(0).empty());

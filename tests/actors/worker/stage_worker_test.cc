@@ -183,6 +183,18 @@ TEST_CASE("a rank sends the tensors that were picked, and knows no others", "[ac
         Errc::Internal);
 }
 
+TEST_CASE("tensors of a write that the rank does not take are dropped", "[actors][worker]") {
+  Fixture f;
+  REQUIRE(f.load().error.empty());
+  const Submission next(1000 + f.requests);
+  f.here->send(Rank(0), state_tag(PlanId(), next, 1), at::ones({3}));
+  CHECK(f.take(at::ones({3})).error.empty());
+  CHECK(f.context->transport->bytes_waiting() == 0);
+  f.here->send(Rank(0), state_tag(PlanId(), next, 2), at::ones({3}));
+  CHECK(f.context->transport->bytes_waiting() == 0);
+  CHECK(f.context->transport->refused() == 1);
+}
+
 TEST_CASE("a rank lists its state anew once it has another", "[actors][worker]") {
   Fixture f;
   f.load();
