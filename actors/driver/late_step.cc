@@ -84,12 +84,19 @@ std::string chain_text(const WaitGraph& waits, const std::vector<Rank>& chain) {
     return fmt::format("{}, which has sent it: it is under way", ways);
   }
   if (const auto circle = std::ranges::find(chain, end); circle + 1 != chain.end()) {
-    const bool votes = std::all_of(circle, chain.end(), [&](Rank rank) {
-      const Instruction* in = waits.instruction(rank);
-      return in != nullptr && in->op == Op::Vote;
-    });
-    return votes ? fmt::format("{}; so their votes are under way", ways)
-                 : fmt::format("{}; so {} waits for itself", ways, peer_name(end));
+    const auto all = [&](auto&& is_of) {
+      return std::all_of(circle, chain.end(), [&](Rank rank) {
+        const Instruction* in = waits.instruction(rank);
+        return in != nullptr && is_of(in->op);
+      });
+    };
+    if (all([](Op op) { return op == Op::Vote; })) {
+      return fmt::format("{}; so their votes are under way", ways);
+    }
+    // All send each other their parts of a sum before they wait.
+    return all([](Op op) { return op == Op::Vote || is_collective(op); })
+               ? fmt::format("{}; so what they send each other is under way", ways)
+               : fmt::format("{}; so {} waits for itself", ways, peer_name(end));
   }
   if (named_last && waits.is_silent(end)) {
     return fmt::format("{}, silent since {:.1f} s", ways, *waits.find(end)->silent_for);

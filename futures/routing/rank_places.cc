@@ -29,7 +29,8 @@ std::shared_ptr<const Carrier> RankPlaces::carrier_to(Rank rank) const {
 
 std::optional<std::string> RankPlaces::elsewhere(Rank rank) const {
   const std::scoped_lock lock(mutex_);
-  return of(rank).elsewhere;
+  const std::optional<PortAddress>& there = of(rank).elsewhere;
+  return there ? std::optional(there->endpoint) : std::nullopt;
 }
 
 std::string RankPlaces::host_of(Rank rank) const {
@@ -50,10 +51,15 @@ void RankPlaces::set(Rank rank, const PortAddress& where) {
     return;
   }
   here_.port->place(here_.id, rank, where);  // first: a peer that is admitted may send
-  Place place{.carrier = choose_carrier(here_, where), .elsewhere = where.endpoint};
+  Place place{.carrier = choose_carrier(here_, where), .elsewhere = where};
   {
     const std::scoped_lock lock(mutex_);
     std::swap(places_[index(rank)], place);
+  }
+  // A process that was given up may live on. A tensor of it that is lost must not end this process
+  // (DP-2), and those that wait for it need not wait any longer (DP-3).
+  if (place.elsewhere && place.elsewhere->key != where.key) {
+    here_.port->forget(*place.elsewhere);
   }
   mailbox.close(Error(Errc::TransportClosed, peer_name(rank) + " is in another process"));
 }

@@ -13,6 +13,7 @@
 
 #include "stagecraft/base/ids.h"
 #include "stagecraft/futures/routing/transport_choice.h"
+#include "stagecraft/futures/transport/port_address.h"
 
 namespace stagecraft {
 
@@ -44,7 +45,7 @@ class RankPlaces {
  private:
   struct Place {
     std::shared_ptr<const Carrier> carrier;
-    std::optional<std::string> elsewhere;  ///< the endpoint of another process
+    std::optional<PortAddress> elsewhere;  ///< the port of another process
   };
 
   /// Requires: the caller holds the mutex.

@@ -27,7 +27,7 @@ class RoutedNetwork final : public Network {
 
   /// Places `rank` (or `kDriver`) in the process of that port, and admits the port. All processes
   /// give the same address, that of DataPort::address(): its host decides how sums go (host_of).
-  /// May be called again after a replacement; the caller forgets the port of the predecessor.
+  /// May be called again after a replacement, and then forgets the port of the predecessor.
   /// Errors: TransportRefused for a rank that is not in this network, and for an invalid address;
   /// UsageArgument for a rank that was elsewhere and now should be here.
   void place(Rank rank, const PortAddress& where);

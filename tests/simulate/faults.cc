@@ -6,6 +6,47 @@ namespace stagecraft::simulation {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+/// How often a kind is drawn, of all weights.
+struct Row {
+  Fault::Kind kind;
+  std::string_view name;
+  std::uint64_t weight;
+};
+
+constexpr Row kRows[] = {
+    {Fault::Kind::Kill, "kill", 5},
+    {Fault::Kind::Stop, "stop", 5},
+    {Fault::Kind::Hold, "hold", 6},
+    {Fault::Kind::BreakControl, "break-control", 3},
+    {Fault::Kind::BreakData, "break-data", 6},
+    {Fault::Kind::Part, "part", 4},
+    {Fault::Kind::StopDriver, "stop-driver", 2},
+    {Fault::Kind::KillDriver, "kill-driver", 1},
+};
+
+Fault::Kind draw_kind(Random& random) {
+  std::uint64_t all = 0;
+  for (const Row& row : kRows) {
+    all += row.weight;
+  }
+  std::uint64_t drawn = random.below(all);
+  for (const Row& row : kRows) {
+    if (drawn < row.weight) {
+      return row.kind;
+    }
+    drawn -= row.weight;
+  }
+  return Fault::Kind::Kill;
+}
+
+}  // namespace
+
+std::string_view name_of(Fault::Kind kind) {
+  return std::ranges::find(kRows, kind, &Row::kind)->name;
+}
+
 std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_t events) {
   const auto any_rank = [&] {
     return Rank(static_cast<int>(random.below(static_cast<std::uint64_t>(ranks))));
@@ -15,27 +56,38 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
     Fault fault{.after =
                     static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(events)))};
     fault.rank = any_rank();
+    fault.other = any_rank();
+    if (fault.other == fault.rank || random.one_in(3)) {
+      fault.other = kDriver;
+    }
     if (!faults.empty() && random.one_in(4)) {  // soon after another: while that is mended
       fault.after = faults.back().after + static_cast<std::int64_t>(random.below(60));
     }
-    switch (random.below(4)) {
-      case 0:
-        fault.kind = Fault::Kind::Kill;
-        break;
-      case 1:
-        fault.kind = Fault::Kind::Stop;
+    fault.kind = draw_kind(random);
+    switch (fault.kind) {
+      case Fault::Kind::Stop:
+      case Fault::Kind::StopDriver:
         fault.span = random.up_to(random.one_in(3) ? 30s : 1s);
         break;
-      default:
-        fault.kind = Fault::Kind::Hold;
-        fault.other = any_rank();
-        if (fault.other == fault.rank || random.one_in(3)) {
-          fault.other = kDriver;
-        }
+      case Fault::Kind::Hold:
         fault.span = random.up_to(random.one_in(4) ? 5s : 200ms);
         fault.planes = random.one_in(2)   ? std::vector{Plane::Control, Plane::Data}
                        : random.one_in(2) ? std::vector{Plane::Data}
                                           : std::vector{Plane::Control};
+        break;
+      case Fault::Kind::BreakData:
+        if (random.one_in(2)) {
+          std::swap(fault.rank, fault.other);
+        }
+        break;
+      case Fault::Kind::Part:
+        fault.parted = {fault.rank, any_rank()};
+        fault.blocks_out = !random.one_in(4);
+        fault.blocks_in = !fault.blocks_out || !random.one_in(3);
+        fault.span = random.one_in(4) ? 1h : random.up_to(random.one_in(2) ? 30s : 1s);
+        break;
+      default:
+        break;
     }
     faults.push_back(fault);
   }
@@ -50,9 +102,19 @@ bool strike(const Fault& fault, Processes& processes) {
     case Fault::Kind::Stop:
       return processes.stop(fault.rank, fault.span);
     case Fault::Kind::Hold:
+      return processes.hold(fault.other, fault.rank, fault.planes, fault.span);
+    case Fault::Kind::BreakControl:
+      return processes.break_control(fault.rank);
+    case Fault::Kind::BreakData:
+      return processes.break_data(fault.rank, fault.other);
+    case Fault::Kind::Part:
+      return processes.part(fault.parted, fault.blocks_out, fault.blocks_in, fault.span);
+    case Fault::Kind::StopDriver:
+      return processes.stop(kDriver, fault.span);
+    case Fault::Kind::KillDriver:
       break;
   }
-  return processes.hold(fault.other, fault.rank, fault.planes, fault.span);
+  return processes.end_driver();
 }
 
 }  // namespace stagecraft::simulation

@@ -2,7 +2,10 @@
 /// begins, so that fewer of them can strike the same run.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "stagecraft/base/clock.h"
@@ -14,17 +17,31 @@ namespace stagecraft::simulation {
 
 struct Fault {
   enum class Kind {
-    Kill,  ///< the rank's process ends
-    Stop,  ///< it does nothing for the span; the driver gives it up after Processes::kSilence
-    Hold,  ///< what the two ranks send each other takes longer by the span
+    Kill,          ///< the rank's process ends
+    Stop,          ///< it does nothing for the span; others give it up after Network::kSilence
+    Hold,          ///< what the two ranks send each other takes longer by the span
+    BreakControl,  ///< the rank's connection with the driver breaks
+    BreakData,     ///< the way of tensors from `rank` to `other` breaks
+    Part,          ///< nothing gets from or to a set of ranks for the span
+    StopDriver,    ///< as Stop
+    KillDriver,    ///< the driver ends; another one begins with the newest checkpoint
   };
+  static constexpr std::size_t kKinds = 8;
 
   std::int64_t after = 0;  ///< strikes when so many things have happened
   Kind kind = Kind::Kill;
-  Rank rank, other;           ///< `other`: of Hold; may be the driver
+  Rank rank, other;           ///< `other`: of Hold and BreakData; either may be the driver
   std::vector<Plane> planes;  ///< of Hold
   Clock::Time::duration span{0};
+  std::set<Rank> parted;                     ///< of Part
+  bool blocks_out = true, blocks_in = true;  ///< of Part
 };
+
+/// Counts faults by their kinds.
+using FaultCounts = std::array<std::int64_t, Fault::kKinds>;
+
+/// Returns "kill", "break-data".
+[[nodiscard]] std::string_view name_of(Fault::Kind kind);
 
 /// Draws `count` faults for a run in which about `events` things happen.
 [[nodiscard]] std::vector<Fault> draw_faults(Random& random,

@@ -24,12 +24,16 @@ void RankEnd::send(Rank to, const Tag& tag, at::Tensor tensor) {
     return;  // it has ended, as others will hear
   }
   // A copy, as another process gets.
-  ends_->network.send(process_,
-                      there->process_,
-                      Plane::Data,
-                      [there, from = self_, tag, copy = tensor.clone()]() mutable {
-                        there->arrived_.deliver(from, tag, std::move(copy));
-                      });
+  ends_->network.send(
+      process_,
+      there->process_,
+      Plane::Data,
+      [there, from = self_, process = process_, tag, copy = tensor.clone()]() mutable {
+        const std::shared_ptr<RankEnd> known = there->ends_->of(from);
+        if (from == kDriver || (known != nullptr && known->process_ == process)) {  // keeps DP-9
+          there->arrived_.deliver(from, tag, std::move(copy));
+        }
+      });
 }
 
 Route RankEnd::route_to(Rank to) const {

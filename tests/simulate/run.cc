@@ -125,7 +125,7 @@ class Run {
     for (const Fault& fault : faults) {
       world_.at_count(fault.after, [this, fault] {
         if (!is_done_ && strike(fault, *processes_)) {
-          ++struck_;
+          ++struck_[static_cast<std::size_t>(fault.kind)];
         }
       });
     }
@@ -146,7 +146,19 @@ class Run {
   }
 
  private:
+  /// Trains to the end of the run, by one driver after the other.
   void train() {
+    while (!is_done_) {
+      try {
+        drive();
+      } catch (const ProcessEnded&) {
+        processes_->begin_driver();
+        lost_.clear();
+      }
+    }
+  }
+
+  void drive() {
     const Cluster cluster(options_.ranks, processes_);
     std::optional<tests::Trainer> trainer;
     while (!is_done_) {
@@ -154,6 +166,7 @@ class Run {
         begin(cluster, trainer);
         get_on(cluster, trainer);
       } catch (const Error& error) {
+        require_driver();
         require(++failures_ <= kMostFailures * (options_.faults + 1), "the run does not get on");
         world_.tell("driver", fmt::format("failed: {}", error.what()));
         blame(error);
@@ -168,6 +181,22 @@ class Run {
     }
   }
 
+  /// Lets a driver that was killed while nothing may be thrown do nothing more.
+  void require_driver() const {
+    if (!world_.has_driver()) {
+      throw ProcessEnded();
+    }
+  }
+
+  /// Ends the trainer.
+  void end(std::optional<tests::Trainer>& trainer) const {
+    {
+      const InDestructor scope;
+      trainer.reset();
+    }
+    require_driver();
+  }
+
   /// Calls the trainer, for so many steps. Keeps SI-4 and SI-6.
   template <class Call>
   auto prompt(std::string_view what, int steps, const Call& call) {
@@ -180,7 +209,8 @@ class Run {
                           what,
                           outcome,
                           std::chrono::duration<double>(world_.clock().now() - since).count()));
-      require(what != "step()" || world_.clock().now() - begun <= steps * longest_step(),
+      const World::Time going = std::max(begun, network_->driver_continued());
+      require(what != "step()" || world_.clock().now() - going <= steps * longest_step(),
               fmt::format("{} {} long after its deadline", what, outcome));
     };
     try {
@@ -193,11 +223,13 @@ class Run {
         return result;
       }
     } catch (const Error& error) {
+      require_driver();
       check_time("fails");
       const std::string_view why = error.what();
-      require(!was_whole || has_no_state(error) || last_disturbed() > begun,
+      require(!was_whole || has_no_state(error) || is_disturbed_since(begun),
               fmt::format("{} fails without a fault: {}", what, why));
       require(why.find("was told to abort and has not answered") == std::string_view::npos ||
+                  network_->is_disturbed(Plane::Control) ||
                   network_->disturbed_until(Plane::Control) > begun,
               fmt::format("an abort is not answered, though no message is late: {}", why));
       throw;
@@ -220,7 +252,7 @@ class Run {
     if (needs_state_) {
       if (!recover(*trainer) || trainer->steps() > sure_until_) {
         if (!kept_) {
-          trainer.reset();
+          end(trainer);
           return begin(cluster, trainer);
         }
         load(*trainer);
@@ -272,16 +304,18 @@ class Run {
   /// Ends the trainer. One that trains in another way loads the checkpoint and makes one, from
   /// which this run goes on.
   void move(const Cluster& cluster, std::optional<tests::Trainer>& trainer) {
-    trainer.reset();
+    end(trainer);
     const auto& [way, execution] = known_.others[world_.random().below(known_.others.size())];
-    tests::Trainer reader(cluster, *execution, tests::course_optimizer(), trainer_options());
-    prompt("load()", 1, [&] { reader.load(*kept_); });
-    world_.tell("driver", fmt::format("loaded step {} to train by {}", reader.steps(), way));
-    check_state(reader);
-    Checkpoint again = prompt("checkpoint()", 1, [&] { return reader.checkpoint(); });
+    std::optional<tests::Trainer> reader;
+    reader.emplace(cluster, *execution, tests::course_optimizer(), trainer_options());
+    prompt("load()", 1, [&] { reader->load(*kept_); });
+    world_.tell("driver", fmt::format("loaded step {} to train by {}", reader->steps(), way));
+    check_state(*reader);
+    Checkpoint again = prompt("checkpoint()", 1, [&] { return reader->checkpoint(); });
     require(again.step == kept_->step && by_name(again) == by_name(*kept_),
             "a checkpoint is another one after it was loaded in another way");
     kept_ = std::move(again);
+    end(reader);
   }
 
   /// Compares by bits.
@@ -362,7 +396,8 @@ class Run {
     }
     check_state(*trainer);
     is_done_ = true;
-    pass(std::max(last_disturbed() - world_.clock().now(), World::Time::duration(0)) + 1s);
+    wait(World::Time::max(), [this] { return !is_disturbed(); });
+    wait(std::max(last_disturbed(), world_.clock().now()) + 1s, [] { return false; });
     require(processes_->bytes_waiting() == 0, "tensors are left that nobody receives");
   }
 
@@ -379,13 +414,12 @@ class Run {
     world_.tell("driver", "has evaluated");
   }
 
-  /// Lets everything happen that happens within this time.
-  void pass(World::Time::duration span) {
+  /// Lets everything happen until this is true, or this time has come.
+  void wait(World::Time until, const std::function<bool()>& condition) const {
     std::mutex mutex;
     std::condition_variable changed;
     std::unique_lock lock(mutex);
-    (void)Clock::current()->wait_until(
-        changed, lock, world_.clock().now() + span, [] { return false; });
+    (void)Clock::current()->wait_until(changed, lock, until, condition);
   }
 
   /// Makes a step, or several that are submitted at once.
@@ -434,6 +468,12 @@ class Run {
     return patience_ + kAskLimit + 2 * std::max(patience_, kLeastAbortLimit) + kPrompt;
   }
 
+  [[nodiscard]] bool is_disturbed() const {
+    return network_->is_disturbed(Plane::Control) || network_->is_disturbed(Plane::Data);
+  }
+  [[nodiscard]] bool is_disturbed_since(World::Time when) const {
+    return is_disturbed() || last_disturbed() > when;
+  }
   [[nodiscard]] World::Time last_disturbed() const {
     return std::max(network_->disturbed_until(Plane::Control),
                     network_->disturbed_until(Plane::Data));
@@ -479,12 +519,13 @@ class Run {
     const Rank rank = *error.context().rank;
     const std::string_view text = error.what();
     if (text.find(fmt::format("rank {} is lost: ", rank.value)) != std::string_view::npos) {
-      require(processes_->has_ended(rank),
+      require(processes_->is_lost(rank),
               fmt::format("rank {} is said to be lost, and lives", rank.value));
-      require(text.find(processes_->cause(rank)) != std::string_view::npos ||
+      const std::string& cause = processes_->cause(rank);
+      require((!cause.empty() && text.find(cause) != std::string_view::npos) ||
                   (text.find("its worker has ended") != std::string_view::npos &&
                    !processes_->is_told_in_time(rank)),
-              fmt::format("another cause is told than \"{}\"", processes_->cause(rank)));
+              fmt::format("another cause is told than \"{}\"", cause));
     }
   }
 
@@ -525,7 +566,8 @@ class Run {
   const std::shared_ptr<Network> network_;
   const std::shared_ptr<Processes> processes_;
   std::optional<Checkpoint> kept_;
-  int struck_ = 0, recoveries_ = 0;
+  FaultCounts struck_{};
+  int recoveries_ = 0;
   /// So short in some runs that faults make steps late.
   const std::chrono::milliseconds patience_ = world_.random().one_in(2) ? 500ms : 20000ms;
   std::set<int> lost_;  ///< ranks that were lost since the last step

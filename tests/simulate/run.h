@@ -7,11 +7,15 @@
 ///       rank was lost with the keeper of its copies. Whole copies of stages have one at any time,
 ///       unless all copies of a stage were lost, or those that are left have made different numbers
 ///       of updates.
-/// SI-3: a worker that is said to be lost has ended, for the cause that is told.
+/// SI-3: a worker that is said to be lost has ended, or the driver has lost the connection with it,
+///       for the cause that is told.
 /// SI-4: every wait ends, within 2 s after the last fault that disturbs it. A run gets on after all
 ///       failures, and nothing is left to wait for.
-/// SI-5: at the end no worker is left, and no tensor that nobody receives.
+/// SI-5: at the end no worker is left, also none that the driver had given up, and no tensor that
+///       nobody receives.
 /// SI-6: nothing fails without a fault.
+/// SI-7: a driver that follows one that was killed goes on from the newest checkpoint, with new
+///       workers.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +36,7 @@ struct RunOptions {
 struct RunResult {
   std::string violation;  ///< empty: all promises were kept
   std::string story;
-  int faults = 0;  ///< that struck
+  FaultCounts faults{};  ///< that struck
   int recoveries = 0;
   std::int64_t events = 0;
   bool is_stuck = false;  ///< threads wait for ever, so this process can make no other run

@@ -80,11 +80,15 @@ int main(int argc, char** argv) {
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   };
+  FaultCounts by_kind{};
   std::int64_t runs = 0, faults = 0, events = 0, recoveries = 0, broken = 0;
   for (std::uint64_t s = first; minutes > 0 ? seconds() < 60 * minutes : s <= last; ++s) {
     const RunResult result = run(s, options, faults_of(s, options));
     ++runs;
-    faults += result.faults;
+    for (std::size_t kind = 0; kind < by_kind.size(); ++kind) {
+      by_kind[kind] += result.faults[kind];
+      faults += result.faults[kind];
+    }
     events += result.events;
     recoveries += result.recoveries;
     if (!result.violation.empty()) {
@@ -106,6 +110,12 @@ int main(int argc, char** argv) {
       broken,
       seconds(),
       60 * static_cast<double>(faults) / seconds());
+  for (std::size_t kind = 0; kind < by_kind.size(); ++kind) {
+    fmt::print("{} {}{}",
+               name_of(static_cast<Fault::Kind>(kind)),
+               by_kind[kind],
+               kind + 1 == by_kind.size() ? "\n" : ", ");
+  }
   std::fflush(stdout);
   std::_Exit(broken == 0 ? 0 : 1);  // threads of a run that is stuck would be waited for
 }

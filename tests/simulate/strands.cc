@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <utility>
 
 namespace stagecraft::simulation {
@@ -41,6 +42,7 @@ class Strands::Strand {
   [[nodiscard]] bool is_ready(Time now) const {
     return condition_ == nullptr ? work != nullptr : when_ <= now || (*condition_)();
   }
+  [[nodiscard]] bool waits() const { return condition_ != nullptr; }
   /// Returns when its wait runs out at the latest.
   [[nodiscard]] Time deadline() const { return condition_ == nullptr ? Time::max() : when_; }
 
@@ -70,6 +72,7 @@ class Strands::Strand {
 };
 
 thread_local Strands::Strand* Strands::Strand::mine = nullptr;
+thread_local int InDestructor::count = 0;
 
 /// StrandThread is a thread that was started by a process's clock.
 class Strands::StrandThread final : public Clock::Thread {
@@ -77,15 +80,17 @@ class Strands::StrandThread final : public Clock::Thread {
   StrandThread(Strands& strands, ProcessNumber process, std::function<void()> work)
       : strand_(strands.take(process)) {
     prepare(strand_, [this, work = std::move(work)] {
-      work();
+      try {
+        work();
+      } catch (const ProcessEnded&) {
+      }
       has_ended_ = true;
     });
   }
   ~StrandThread() override {
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable changed;
-    strand_.clock->wait(changed, lock, [this] { return has_ended_; });
+    while (!has_ended_) {  // also in a process that has ended: its work uses what its starter has
+      Strand::mine->wait([this] { return has_ended_; }, Time::max());
+    }
     give_back(strand_);
   }
 
@@ -115,10 +120,13 @@ class Strands::ProcessClock final : public Clock {
       std::fputs("an actor that must not block waits\n", stderr);
       std::abort();
     }
+    if (strands_.has_ended(process_)) {
+      return unwind();
+    }
     lock.unlock();
     Strand::mine->wait(condition, when);
     lock.lock();
-    return condition();
+    return strands_.has_ended(process_) ? unwind() : condition();
   }
 
   [[nodiscard]] std::unique_ptr<Thread> start(std::function<void()> work) const override {
@@ -126,6 +134,13 @@ class Strands::ProcessClock final : public Clock {
   }
 
  private:
+  static bool unwind() {
+    if (std::uncaught_exceptions() == 0 && InDestructor::count == 0) {
+      throw ProcessEnded();
+    }
+    return false;
+  }
+
   Strands& strands_;
   const ProcessNumber process_;
 };
@@ -158,7 +173,7 @@ void Strands::prepare(Strand& strand, std::function<void()> work) {
 }
 
 bool Strands::is_ready(const Strand& strand) const {
-  return strand.is_ready(now());
+  return strand.is_ready(now()) || (strand.waits() && has_ended(strand.process));
 }
 
 void Strands::resume(Strand& strand) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <semaphore>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -22,6 +23,21 @@ namespace stagecraft::simulation {
 
 /// A process of the simulation; the driver's is 0.
 using ProcessNumber = int;
+
+/// ProcessEnded unwinds a strand whose process has ended. It is no error, so that nobody takes it
+/// for one of the work.
+struct ProcessEnded {};
+
+/// InDestructor says, while it exists, that its strand runs a destructor, out of which nothing may
+/// be thrown: waits of an ended process return at once.
+struct InDestructor {
+  InDestructor() { ++count; }
+  ~InDestructor() { --count; }
+  InDestructor(const InDestructor&) = delete;
+  InDestructor& operator=(const InDestructor&) = delete;
+
+  static thread_local int count;
+};
 
 class Strands {
  public:
@@ -57,6 +73,12 @@ class Strands {
   [[nodiscard]] bool is_ready(const Strand& strand) const;
   [[nodiscard]] static ProcessNumber process_of(const Strand& strand);
 
+  /// Ends a process: its waits throw ProcessEnded from now on, so that its strands unwind.
+  void end(ProcessNumber process) { ended_.insert(process); }
+  /// Lets a process with this number begin again.
+  void begin(ProcessNumber process) { ended_.erase(process); }
+  [[nodiscard]] bool has_ended(ProcessNumber process) const { return ended_.contains(process); }
+
   /// Returns when the first wait of these processes runs out; nothing if none does.
   [[nodiscard]] std::optional<Time> next_deadline(
       const std::function<bool(ProcessNumber)>& of) const;
@@ -67,6 +89,7 @@ class Strands {
 
   const caf::detail::test_actor_clock& time_;
   std::vector<std::unique_ptr<Strand>> strands_;
+  std::set<ProcessNumber> ended_;
 };
 
 }  // namespace stagecraft::simulation

@@ -99,8 +99,12 @@ bool World::can_run(caf::resumable* job) const {
     return true;
   }
   const caf::scheduled_actor* actor = actor_of(job);
-  const auto owner = actor == nullptr ? owners_.end() : owners_.find(actor->id());
-  return owner == owners_.end() || !is_stopped(owner->second);
+  return actor == nullptr || !is_stopped(owner_of(actor->id()));
+}
+
+ProcessNumber World::owner_of(caf::actor_id actor) const {
+  const auto owner = owners_.find(actor);
+  return owner == owners_.end() ? 0 : owner->second;
 }
 
 bool World::can_run(const Strands::Strand& strand) const {
@@ -127,8 +131,7 @@ void World::run_job(caf::resumable* job) {
   const caf::actor_id id = actor->id();
   Strands::Strand*& strand = plan_threads_[id];
   if (strand == nullptr) {
-    const auto owner = owners_.find(id);
-    strand = &strands_.take(owner == owners_.end() ? 0 : owner->second);
+    strand = &strands_.take(owner_of(id));
   }
   Strands::prepare(*strand, [this, id, resume] {
     if (resume() == caf::resumable::done) {

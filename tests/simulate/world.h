@@ -61,6 +61,12 @@ class World {
   void resume(ProcessNumber process) { stopped_.erase(process); }
   [[nodiscard]] bool is_stopped(ProcessNumber process) const { return stopped_.contains(process); }
 
+  /// Ends the driver's process: its program is thrown ProcessEnded where it waits.
+  void end_driver() { strands_.end(0); }
+  /// Lets the program go on, as that of another driver.
+  void begin_driver() { strands_.begin(0); }
+  [[nodiscard]] bool has_driver() const { return !strands_.has_ended(0); }
+
   /// Runs the driver's program to its end, and then all that is left to do. Rethrows its exception.
   /// Standstill: it waits for something that cannot happen, does not end within kLongest, or leaves
   /// a plan thread; no other World can follow.
@@ -85,6 +91,8 @@ class World {
   void run_job(caf::resumable* job);
   [[nodiscard]] bool can_run(caf::resumable* job) const;
   [[nodiscard]] bool can_run(const Strands::Strand& strand) const;
+  /// Returns the process in which an actor lives: the driver's unless it has another owner.
+  [[nodiscard]] ProcessNumber owner_of(caf::actor_id actor) const;
 
   ActorHost& host_;
   caf::scheduler::test_coordinator& scheduler_;

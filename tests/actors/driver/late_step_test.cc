@@ -230,6 +230,24 @@ TEST_CASE("a rank that holds a sum up is told with the sum and everyone who wait
                                "gradients of rank 2; not done either: rank 1; find out"));
 }
 
+TEST_CASE("ranks that wait for each other in a sum are told that its parts are under way",
+          "[actors][driver][copies]") {
+  const std::vector<Instruction> sum{
+      run(CellKind::Backward, 0), {.op = Op::Start, .group = 0}, {.op = Op::Finish, .group = 0}};
+  Plan plan = plan_of_lists({sum, sum});
+  plan.tables.buckets = {{.stages = {StageId(0)}, .chunks = {}}};
+  plan.tables.groups = {{.bucket = 0, .stages = {StageId(0)}, .sets = {{Rank(0), Rank(1)}}}};
+  const auto late_at = [&](int of_second) {
+    return late_step({stuck_at(0, 2, {Rank(1)}), stuck_at(1, of_second, {Rank(0)})},
+                     plan,
+                     std::chrono::seconds(5));
+  };
+  CHECK_THAT(late_at(2).message(),
+             ContainsSubstring("; so what they send each other is under way; find out"));
+  CHECK_FALSE(late_at(2).context().rank);
+  CHECK_THAT(late_at(0).message(), ContainsSubstring("waits for itself"));  // it has sent nothing
+}
+
 TEST_CASE("a step that is done by the time its ranks are asked blames nobody", "[actors][driver]") {
   CHECK_THAT(late({}).message(), ContainsSubstring("but is by now"));
 }

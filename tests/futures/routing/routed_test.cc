@@ -50,6 +50,28 @@ TEST_CASE("all ends know the hosts of ranks by the addresses of their ports",
   CHECK(local.ranks[0]->host_of(Rank{0}) == local.ranks[0]->host_of(Rank{1}));
 }
 
+TEST_CASE("the port of a rank's predecessor is forgotten when another takes its place",
+          "[futures][port]") {
+  TwoPorts two;
+  two.require_work(1);
+  const auto successor = DataPort::open({.bind = "tcp://127.0.0.1:*"});
+  RoutedNetwork successors(successor, kNetwork, 3);
+  successors.place(Rank{0}, two.port->address());
+  const std::string old = two.other->address().key;
+
+  two.network.place(Rank{1}, successor->address());
+  two.one->send(Rank{0}, kTag, number(7));  // the predecessor lives on
+  REQUIRE(eventually([&] { return two.link(old).frames_refused > 0; }));
+  CHECK(two.port->counts().tensors_misdirected == 0);
+  CHECK(two.link(old).tensors_received == 1);
+
+  successors.endpoint(Rank{1})->send(Rank{0}, kTag, number(8));
+  CHECK(number_from(two.zero->receive(Rank{1}, kTag)) == 8);
+  two.network.place(Rank{1}, successor->address());  // again: that stays
+  two.zero->send(Rank{1}, kTag, number(9));
+  CHECK(number_from(successors.endpoint(Rank{1})->receive(Rank{0}, kTag)) == 9);
+}
+
 TEST_CASE("a network detaches from its port with its last end", "[futures][port]") {
   const auto port = DataPort::open({.bind = "ipc://*"});
   auto network = std::make_unique<RoutedNetwork>(port, kNetwork, 1);

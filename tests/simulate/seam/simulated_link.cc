@@ -28,6 +28,7 @@ void simulated(int time, const std::function<void(LinkUnderTest&)>& run) {
   LinkUnderTest link{.here = world.host().system()};
   link.start = [&world, network, there](const caf::actor& listener, Notes&) {
     *there = {.number = there->number + 1, .actors = {}};
+    network->begin(there->number);
     const auto made = [&world, there](const caf::actor& actor) {
       world.own(actor.id(), there->number);
       there->actors.push_back(actor);
@@ -42,7 +43,7 @@ void simulated(int time, const std::function<void(LinkUnderTest&)>& run) {
     return handle(begun, there->number, 0);
   };
   link.kill = [network, there] {
-    network->end(there->number, [] {});
+    network->end(there->number);
     for (const caf::actor& actor : there->actors) {
       caf::anon_send_exit(actor, caf::exit_reason::kill);
     }
