@@ -545,9 +545,8 @@ std::string Trainer::waits() {
       unfinished.push_back({.rank = Rank(r), .status = reply});
     }
   }
-  return wait_sentence(unfinished,
-                       impl().programs.plan(program),
-                       impl().options.dispatch != Dispatch::Decided);
+  return wait_sentence(
+      unfinished, impl().programs.plan(program), impl().options.dispatch != Dispatch::Decided);
 }
 
 }  // namespace stagecraft
