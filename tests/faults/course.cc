@@ -12,6 +12,7 @@ Course::Course(const Program& program,
                std::shared_ptr<const SumOrder> sums,
                const CourseOptions& options)
     : batches_(options.batches),
+      same_batch_(options.same_batch),
       reference_(std::make_unique<Reference>(program,
                                              course_optimizer(),
                                              ReferenceOptions{.clip = options.clip,
@@ -22,7 +23,8 @@ Course::Course(const Program& program,
   course_.push_back(state());
 }
 
-Course::Course(Execution execution, const CourseOptions& options) : batches_(options.batches) {
+Course::Course(Execution execution, const CourseOptions& options)
+    : batches_(options.batches), same_batch_(options.same_batch) {
   const Cluster cluster = Cluster::local(execution.layout.ranks());
   threads_ = std::make_unique<OnThreads>(OnThreads{
       cluster,
@@ -36,14 +38,14 @@ Course::Course(Execution execution, const CourseOptions& options) : batches_(opt
 ReferenceStep Course::step(std::int64_t update) {
   const std::int64_t last = (update + 1) * batches_ - 1;
   for (std::int64_t i = update * batches_; i < last; ++i) {
-    const Data batch = data(i);
+    const Data batch = data(same_batch_ ? 0 : i);
     if (reference_ != nullptr) {
       (void)reference_->accumulate(batch.inputs, batch.labels);
     } else {
       threads_->trainer.accumulate(batch.inputs, batch.labels);
     }
   }
-  const Data batch = data(last);
+  const Data batch = data(same_batch_ ? 0 : last);
   if (reference_ != nullptr) {
     return reference_->step(batch.inputs, batch.labels);
   }

@@ -24,6 +24,7 @@ struct CourseOptions {
   std::optional<double> clip;
   int batches = 1;  ///< of an update: of number u those from u * batches on
   std::optional<LossScaling> loss_scaling;
+  bool same_batch = false;  ///< trains on the first one alone
 };
 
 class Course {
@@ -51,6 +52,7 @@ class Course {
   [[nodiscard]] StateDict copies_of(std::string_view kind) const;
 
   const int batches_;
+  const bool same_batch_;
   std::unique_ptr<Reference> reference_;
   std::unique_ptr<OnThreads> threads_;
   std::vector<Expected> course_;

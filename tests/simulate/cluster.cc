@@ -271,6 +271,27 @@ bool Processes::part(const std::set<Rank>& ranks, bool out, bool in, Clock::Time
   return true;
 }
 
+bool Processes::refuse_memory(Rank rank, int instructions) {
+  if (network_.has_ended(process_of(rank))) {
+    return false;
+  }
+  in(rank).grants = instructions;
+  return true;
+}
+
+bool Processes::is_refused_memory(Rank rank) {
+  std::optional<int>& grants = in(rank).grants;
+  if (!grants || (*grants)-- > 0) {
+    return false;
+  }
+  grants.reset();
+  world_.tell(name_of_rank(rank), "gets no memory");
+  for (const Plane plane : {Plane::Control, Plane::Data}) {
+    network_.disturb(plane, world_.clock().now());
+  }
+  return true;
+}
+
 bool Processes::end_driver() {
   if (!world_.has_driver()) {
     return false;

@@ -50,6 +50,9 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// Lets nothing pass between these ranks and all other processes for so long: `out` from them,
   /// `in` to them.
   bool part(const std::set<Rank>& ranks, bool out, bool in, Clock::Time::duration span);
+  /// Refuses memory to an instruction of the rank, after so many others. Replaces an earlier refusal
+  /// that has not come yet.
+  bool refuse_memory(Rank rank, int instructions);
   /// Kills the driver's process.
   bool end_driver();
 
@@ -70,6 +73,9 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   [[nodiscard]] bool is_told_in_time(Rank rank) const;
   /// Returns the cause of its end that the driver was told; empty before that.
   [[nodiscard]] const std::string& cause(Rank rank) const { return in(rank).cause; }
+
+  /// Counts an instruction of the rank. Returns whether it gets no memory.
+  [[nodiscard]] bool is_refused_memory(Rank rank);
 
   // ---- Launcher -------------------------------------------------------------------------------
 
@@ -96,6 +102,7 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
     bool is_given_up = false;  ///< by the driver, as their connection has ended
     bool is_condemned = false;
     bool is_forgotten = false;  ///< no data port takes its tensors any more: another has its place
+    std::optional<int> grants;  ///< instructions before the one that gets no memory
     std::string how;            ///< it has ended, if it has
     std::string cause;          ///< that the driver was told
     World::Time lost = World::Time::max(), told = World::Time::max();  ///< when the driver knew

@@ -24,6 +24,7 @@ constexpr Row kRows[] = {
     {Fault::Kind::Part, "part", 4},
     {Fault::Kind::StopDriver, "stop-driver", 2},
     {Fault::Kind::KillDriver, "kill-driver", 1},
+    {Fault::Kind::Refuse, "refuse-memory", 3},
 };
 
 Fault::Kind draw_kind(Random& random) {
@@ -86,6 +87,9 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
         fault.blocks_in = !fault.blocks_out || !random.one_in(3);
         fault.span = random.one_in(4) ? 1h : random.up_to(random.one_in(2) ? 30s : 1s);
         break;
+      case Fault::Kind::Refuse:
+        fault.instructions = static_cast<int>(random.below(30));
+        break;
       default:
         break;
     }
@@ -111,6 +115,8 @@ bool strike(const Fault& fault, Processes& processes) {
       return processes.part(fault.parted, fault.blocks_out, fault.blocks_in, fault.span);
     case Fault::Kind::StopDriver:
       return processes.stop(kDriver, fault.span);
+    case Fault::Kind::Refuse:
+      return processes.refuse_memory(fault.rank, fault.instructions);
     case Fault::Kind::KillDriver:
       break;
   }

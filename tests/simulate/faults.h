@@ -25,13 +25,15 @@ struct Fault {
     Part,          ///< nothing gets from or to a set of ranks for the span
     StopDriver,    ///< as Stop
     KillDriver,    ///< the driver ends; another one begins with the newest checkpoint
+    Refuse,        ///< one of the rank's next instructions gets no memory
   };
-  static constexpr std::size_t kKinds = 8;
+  static constexpr std::size_t kKinds = 9;
 
   std::int64_t after = 0;  ///< strikes when so many things have happened
   Kind kind = Kind::Kill;
   Rank rank, other;           ///< `other`: of Hold and BreakData; either may be the driver
   std::vector<Plane> planes;  ///< of Hold
+  int instructions = 0;       ///< of Refuse: that get memory before
   Clock::Time::duration span{0};
   std::set<Rank> parted;                     ///< of Part
   bool blocks_out = true, blocks_in = true;  ///< of Part

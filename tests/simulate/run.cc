@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include <ATen/ops/equal.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -94,8 +94,6 @@ Known& known(const Shape& shape) {
 /// Longest time for a call once nothing disturbs it any more: to learn a cause, to ask who waits,
 /// and some slow messages.
 constexpr auto kPrompt = kCauseLimit + kLossAskLimit + 500ms;
-
-constexpr std::int64_t kAlways = std::numeric_limits<std::int64_t>::max();
 
 /// Draws of the faults, of the shape and of the order of events must not depend on each other.
 constexpr std::uint64_t kOfFaults = 0x9e3779b97f4a7c15, kOfShape = 0xd1b54a32d192ed03;
@@ -242,7 +240,6 @@ class Run {
     if (!trainer) {
       trainer.emplace(cluster, known_.execution, tests::course_optimizer(), trainer_options());
       needs_state_ = has_stepped_ = false;
-      sure_until_ = kAlways;
       lost_.clear();
       world_.tell("driver", "has a trainer");
       if (kept_) {
@@ -250,14 +247,13 @@ class Run {
       }
     }
     if (needs_state_) {
-      if (!recover(*trainer) || trainer->steps() > sure_until_) {
+      if (!recover(*trainer)) {
         if (!kept_) {
           end(trainer);
           return begin(cluster, trainer);
         }
         load(*trainer);
       }
-      sure_until_ = kAlways;
       check_state(*trainer);
       needs_state_ = false;
     }
@@ -297,8 +293,16 @@ class Run {
     return {.clip = bits.clip,
             .loss_scaling = bits.loss_scaling,
             .seed = tests::kCourseSeed,
+            .record_timeline = records_,
             .mirror = shape_.mirror,
-            .step_deadline = patience_};
+            .step_deadline = patience_,
+            .before_instruction = [processes = processes_](Rank rank, const Instruction&) {
+              if (processes->is_refused_memory(rank)) {  // as LibTorch's allocator says it
+                C10_THROW_ERROR(Error,
+                                "[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: not enough "
+                                "memory: you tried to allocate 4096 bytes.");
+              }
+            }};
   }
 
   /// Ends the trainer. One that trains in another way loads the checkpoint and makes one, from
@@ -422,11 +426,12 @@ class Run {
     (void)Clock::current()->wait_until(changed, lock, until, condition);
   }
 
-  /// Makes a step, or several that are submitted at once.
+  /// Makes a step, or several that are submitted at once. Those train on one batch, so that a step
+  /// after one that failed makes the same update in its place.
   void steps(tests::Trainer& trainer) {
     const std::int64_t before = trainer.steps();
     const auto most = std::min<std::uint64_t>(static_cast<std::uint64_t>(options_.steps - before),
-                                              shape_.evaluates ? 1 : 3);
+                                              shape_.bursts ? 3 : 1);
     const auto count = static_cast<int>(1 + world_.random().below(most));
     const World::Time begun = world_.clock().now();
     prompt("step()", count, [&] {
@@ -435,19 +440,18 @@ class Run {
         made.push_back(submit(trainer, before + i));
       }
       std::optional<Error> failure;
+      std::int64_t number = before;
       for (int i = 0; i < count; ++i) {
         try {
           const StepResult result = made[static_cast<std::size_t>(i)].get();
-          if (!failure) {
-            check(result, before + 1 + i);
-          }
           require(!failure || failure->code() != Errc::WorkerLost,
                   "a step runs though weights are undefined");
+          require(result.step > number && result.step <= before + 1 + i,
+                  "a step has another number");
+          number = result.step;
+          check(result);
         } catch (const Error& error) {
-          if (!failure) {
-            failure = error;
-            sure_until_ = i + 1 < count ? before + i : kAlways;
-          }
+          failure = failure ? failure : error;
         }
       }
       if (failure) {
@@ -483,25 +487,24 @@ class Run {
   StepFuture submit(tests::Trainer& trainer, std::int64_t updates) {
     const std::int64_t last = (updates + 1) * shape_.batches - 1;
     for (std::int64_t i = updates * shape_.batches; i < last; ++i) {
-      const tests::Data batch = tests::data(i);
+      const tests::Data batch = tests::data(shape_.bursts ? 0 : i);
       trainer.accumulate(batch.inputs, batch.labels);
     }
-    const tests::Data batch = tests::data(last);
+    const tests::Data batch = tests::data(shape_.bursts ? 0 : last);
     return trainer.step(batch.inputs, batch.labels);
   }
 
-  void check(const StepResult& result, std::int64_t number) {
-    require(result.step == number, "a step has another number");
-    const ReferenceStep& expected = known_.after(number).result;
+  void check(const StepResult& result) {
+    const ReferenceStep& expected = known_.after(result.step).result;
     require(result.losses == expected.losses,
             fmt::format("step {} has other losses than in the unbroken run: {}, not {}",
-                        number,
+                        result.step,
                         fmt::join(result.losses, " "),
                         fmt::join(expected.losses, " ")));
     require(result.skipped == expected.skipped &&
                 (result.skipped || result.gradient_norm == expected.gradient_norm),
             fmt::format("step {} has a gradient of norm {}, not {} as in the unbroken run",
-                        number,
+                        result.step,
                         result.gradient_norm,
                         expected.gradient_norm));
     has_stepped_ = true;
@@ -570,12 +573,10 @@ class Run {
   int recoveries_ = 0;
   /// So short in some runs that faults make steps late.
   const std::chrono::milliseconds patience_ = world_.random().one_in(2) ? 500ms : 20000ms;
+  const bool records_ = world_.random().one_in(2);
   std::set<int> lost_;  ///< ranks that were lost since the last step
   int failures_ = 0;
   bool has_stepped_ = false;  ///< so mirrors have copies
-  /// If a step of several has failed, those after it may have changed weights in its place: states
-  /// after more updates than this may be of another run than the unbroken one.
-  std::int64_t sure_until_ = kAlways;
   bool needs_state_ = false, is_done_ = false;
 };
 

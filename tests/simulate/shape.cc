@@ -92,7 +92,7 @@ bool Shape::has_whole_copies() const {
 }
 
 tests::CourseOptions Shape::course_options() const {
-  tests::CourseOptions options{.clip = clip, .batches = batches};
+  tests::CourseOptions options{.clip = clip, .batches = batches, .same_batch = bursts};
   if (way_of(way).model == Model::Half) {
     options.loss_scaling = LossScaling{.initial = 0x1p40, .growth_interval = 3};  // overflows first
   }
@@ -100,12 +100,13 @@ tests::CourseOptions Shape::course_options() const {
 }
 
 std::string Shape::text() const {
-  return fmt::format("{} ranks train by {}{}{}{}{}",
+  return fmt::format("{} ranks train by {}{}{}{}{}{}",
                      ranks,
                      way,
                      clip ? ", and clip" : "",
                      batches > 1 ? fmt::format(", {} batches to an update", batches) : "",
                      evaluates ? ", and evaluate" : "",
+                     bursts ? ", several steps at once" : "",
                      mirror ? "" : ", without mirrors");
 }
 
@@ -138,6 +139,7 @@ Shape draw_shape(Random& random, int ranks, const std::string& way) {
   const bool evaluates = random.one_in(5);
   shape.evaluates = evaluates && ranks <= kMostEvaluated &&
                     way_of(shape.way).model != Model::Half;  // its dropout stays on
+  shape.bursts = !shape.evaluates && random.one_in(2);
   shape.mirror = !random.one_in(shape.has_whole_copies() ? 2 : 4) || shape.copies() == 1;
   return shape;
 }

@@ -18,6 +18,7 @@ struct Shape {
   std::optional<double> clip;
   int batches = 1;         ///< of an update
   bool evaluates = false;  ///< between steps
+  bool bursts = false;     ///< submits several steps at once, all of one batch
   bool mirror = true;
 
   /// Returns how many ranks train each stage.
