@@ -50,8 +50,8 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// Lets nothing pass between these ranks and all other processes for so long: `out` from them,
   /// `in` to them.
   bool part(const std::set<Rank>& ranks, bool out, bool in, Clock::Time::duration span);
-  /// Refuses memory to an instruction of the rank, after so many others. Replaces an earlier refusal
-  /// that has not come yet.
+  /// Refuses memory to one of the rank's instructions, after so many others. Replaces an earlier
+  /// refusal that has not come yet.
   bool refuse_memory(Rank rank, int instructions);
   /// Kills the driver's process.
   bool end_driver();
