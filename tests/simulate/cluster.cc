@@ -81,6 +81,15 @@ Processes::Processes(Network& network, int ranks)
   }
 }
 
+Processes::~Processes() {
+  network_.report_to({});
+  for (const auto& [number, process] : processes_) {
+    if (!network_.has_ended(number)) {
+      end(number, fmt::format("process {} ended with its cluster", number));
+    }
+  }
+}
+
 Network::Arrive Processes::if_alive(Network::Arrive event) const {
   return [alive = weak_from_this(), event = std::move(event)] {
     if (!alive.expired()) {

@@ -29,7 +29,8 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   Processes(Network& network, int ranks);
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
-  ~Processes() override { network_.report_to({}); }
+  /// Ends all worker processes.
+  ~Processes() override;
 
   // ---- faults ---------------------------------------------------------------------------------
 
