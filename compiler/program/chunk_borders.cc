@@ -39,6 +39,42 @@ std::map<std::string, Readers> readers_of(const StageProgram& stage) {
   return readers;
 }
 
+/// WeightViews knows the views of trained parameters that the first readers of these make, such as
+/// a transposed weight. A border behind such an operator hands the view on: a rank that gives
+/// weights back then keeps a copy of it for each microbatch in flight.
+class WeightViews {
+ public:
+  WeightViews(const StageProgram& stage, const std::map<std::string, Readers>& readers)
+      : nodes_(stage.chunks.front().nodes) {
+    for (const StageParameter& parameter : stage.parameters) {
+      const auto found = readers.find(parameter.name);
+      if (!parameter.trained || found == readers.end()) {
+        continue;
+      }
+      for (const ValueId made : nodes_[found->second.first].results) {
+        if (made != kNoValue && stage.at(made).alias_set == stage.at(parameter.value).alias_set) {
+          makers_.emplace(made, found->second.first);
+        }
+      }
+    }
+  }
+
+  /// Returns the operator at which a chunk begins that has all views that this one reads.
+  [[nodiscard]] std::size_t begin_of(std::size_t node) const {
+    std::size_t begin = node;
+    for (const ValueId read : reads_of(nodes_[node])) {
+      if (const auto found = makers_.find(read); found != makers_.end()) {
+        begin = std::min(begin, found->second);
+      }
+    }
+    return begin == node ? node : begin_of(begin);
+  }
+
+ private:
+  const std::vector<Node>& nodes_;
+  std::map<ValueId, std::size_t> makers_;
+};
+
 /// MarkedRegion is the operators [begin, end) of a region with a tag.
 struct MarkedRegion {
   std::size_t begin = 0, end = 0;
@@ -101,10 +137,14 @@ ChunkBorders borders_for(const StageProgram& stage,
   };
   std::map<std::size_t, Reader, std::greater<>> readers;  // from the last operator to the first
   const auto all = readers_of(stage);
+  const WeightViews views(stage, all);
   for (const StageParameter& parameter : stage.parameters) {
     if (const auto found = all.find(parameter.name); parameter.trained && found != all.end()) {
-      Reader& reader = readers[found->second.first];
-      reader.parameter = parameter.name;
+      const std::size_t begin = views.begin_of(found->second.first);
+      Reader& reader = readers[begin];
+      if (begin == found->second.first) {
+        reader.parameter = parameter.name;
+      }
       reader.bytes += bytes_of(stage.at(parameter.value));
     }
   }

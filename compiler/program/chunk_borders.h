@@ -28,10 +28,11 @@ struct ChunkBorders {
 };
 
 /// Returns the borders whose chunks have at most so many bytes of trained parameters each. A chunk
-/// has more if one operator reads more, or if chunks cannot share what crosses a border
-/// (cut_into_chunks). `together`: all readers of a parameter stay in one chunk, which then may have
-/// more, too. No border is inside a divided region. No parameters for a stage of several chunks,
-/// whose borders are given, and for one that is recomputed as a whole.
+/// has more if one operator reads more, also through a view that another makes for it (a bias and a
+/// transposed weight), or if chunks cannot share what crosses a border (cut_into_chunks).
+/// `together`: all readers of a parameter stay in one chunk, which then may have more, too. No
+/// border is inside a divided region. No parameters for a stage of several chunks, whose borders
+/// are given, and for one that is recomputed as a whole.
 [[nodiscard]] ChunkBorders borders_for(const StageProgram& stage,
                                        std::int64_t most_bytes,
                                        bool together = false,

@@ -2,11 +2,13 @@
 #include "stagecraft/compiler/lower/lower.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
 #include <torch/torch.h>
 
+#include "stagecraft/compiler/program/compiled_program.h"
 #include "stagecraft/compiler/shapes/in_chunks.h"
 #include "stagecraft/scheduler/builders/bidirectional/dualpipev.h"
 #include "stagecraft/scheduler/builders/one_f_one_b.h"
@@ -310,18 +312,46 @@ struct Layers : torch::nn::Module {
   std::vector<torch::nn::Linear> layers;
 };
 
-/// Returns the plan of two copies of these stages that share weights, a layer in each bucket.
-Plan plan_that_gathers(const std::string& builder) {
-  const Schedule schedule =
-      in_copies(build_schedule(builder, {.devices = 2, .microbatches = 4}), 2);
-  const Layout layout = Layout::of(schedule);
-  const Strategy strategy =
-      strategy_of(schedule, layout, {.bucket_bytes = Layers::kBucket, .shard_parameters = true});
-  Layers module;
-  const auto x = torch::randn({16, 8});
-  const Program program = compile(
-      module, {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 8});
-  return lower(in_chunks(program, strategy, layout), strategy, layout, /*training=*/true).plan;
+/// Two copies of these stages share weights.
+struct SharedLayers {
+  explicit SharedLayers(const std::string& builder, std::int64_t bucket_bytes = Layers::kBucket)
+      : schedule(in_copies(build_schedule(builder, {.devices = 2, .microbatches = 4}), 2)),
+        layout(Layout::of(schedule)),
+        strategy(strategy_of(
+            schedule, layout, {.bucket_bytes = bucket_bytes, .shard_parameters = true})) {
+    Layers module;
+    const auto x = torch::randn({16, 8});
+    program = in_chunks(
+        compile(module,
+                {.inputs = {x}, .labels = {x}, .loss = testing::mean_square, .microbatches = 8}),
+        strategy,
+        layout);
+  }
+  [[nodiscard]] Plan plan() const {
+    return lower(*program, strategy, layout, /*training=*/true).plan;
+  }
+
+  Schedule schedule;
+  Layout layout;
+  Strategy strategy;
+  std::optional<Program> program;
+};
+
+TEST_CASE("no chunk hands on a view of a weight, if the bias of the layer before would fit too",
+          "[compiler][lower][shards]") {
+  constexpr std::int64_t kBias = 8 * 4;
+  const SharedLayers shared("1f1b", Layers::kBucket + kBias);
+  for (const StageProgram& stage : shared.program->compiled().partition.stages) {
+    CHECK(stage.chunks.size() == 3);
+    for (const Chunk& chunk : stage.chunks) {
+      for (const ValueId output : chunk.outputs) {
+        for (const StageParameter& parameter : stage.parameters) {
+          CAPTURE(stage.name, parameter.name);
+          CHECK(stage.at(output).alias_set != stage.at(parameter.value).alias_set);
+        }
+      }
+    }
+  }
 }
 
 /// Returns, by position, which instructions of a list are over before each one begins, however far
@@ -382,7 +412,7 @@ std::vector<Gathered> gathers_of(const PlanTables& tables, const RankList& list)
 TEST_CASE("the weights of the next task are gathered beside the one that runs, and no others",
           "[compiler][lower][shards]") {
   const std::string builder = GENERATE("1f1b", "gpipe");
-  const Plan plan = plan_that_gathers(builder);
+  const Plan plan = SharedLayers(builder).plan();
   REQUIRE(plan.lists.size() == 2);
   for (const RankList& list : plan.lists) {
     const std::vector<std::set<std::size_t>> before = earlier_ones(list);

@@ -155,13 +155,14 @@ TEST_CASE("a trace has exchanges of one microbatch above the tasks of another",
                     trace});
   using Spot = std::pair<std::string, int>;  // kind of task, microbatch
   const auto spot_of = [](const Json& slice) {
-    return Spot(slice.at("args").at("kind"), slice.at("args").at("microbatch").get<int>());
+    return Spot(slice.at("args").at("kind").get<std::string>(),
+                slice.at("args").at("microbatch").get<int>());
   };
   std::map<int, std::vector<Json>> tasks;  // by rank
   const Json events = Json::parse(read_text_file(trace)).at("traceEvents");
   for (const Json& event : events) {
     if (event.at("ph") == "X" && event.value("cat", "").find("ward") != std::string::npos) {
-      tasks[event.at("pid")].push_back(event);
+      tasks[event.at("pid").get<int>()].push_back(event);
     }
   }
   REQUIRE(tasks.size() == 4);

@@ -168,6 +168,7 @@ struct EqualLayers : torch::nn::Module {
 
 TEST_CASE("a step holds what the bill says, within a bucket (6.9)", "[tools][memory][strategies]") {
   const int level = GENERATE(2, 3);
+  // The bias of the layer before would fit too.
   const std::int64_t bucket = GENERATE(1, 2) * (EqualLayers::kLayerBytes + 4096);
   CAPTURE(level, bucket);
   EqualLayers model;
@@ -180,14 +181,12 @@ TEST_CASE("a step holds what the bill says, within a bucket (6.9)", "[tools][mem
   const std::vector<RankMemory> bill = memory_of_ranks(execution, {});
   Cluster cluster = Cluster::local(4);
   Trainer trainer(cluster, execution, AdamW{});
-  for (int step = 0; step < 4; ++step) {
+  for (int step = 0; step < 3; ++step) {
     const StepResult result = trainer.step({x}, {x}).get();
     for (std::size_t r = 0; r < bill.size(); ++r) {
-      const std::int64_t billed = bill[r].borrowed + bill[r].activations;
+      const std::int64_t billed = bill[r].in_step();
       const std::int64_t measured = result.ranks[r].memory.peak;
       CAPTURE(step, r, bill[r].borrowed, bill[r].activations, measured);
-      UNSCOPED_INFO("x");
-      CHECK(bill[r].borrowed >= bucket * (level == 3 ? 3 : 1));
       CHECK(bill[r].activations < bucket / 2);
       CHECK(measured <= billed + bucket);
       CHECK(measured >= billed - bucket);
