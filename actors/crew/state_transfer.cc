@@ -67,7 +67,8 @@ std::vector<std::vector<StateTensor>> StateTransfer::read(const std::vector<Stat
     for (std::size_t i = 0; i < listings[r].names.size(); ++i) {
       if (!workers_.wait(picks[r].rank, arrivals[r][i], deadline)) {
         throw Error(Errc::ClusterTimeout,
-                    peer_name(picks[r].rank) + " has announced a tensor that has not arrived");
+                    peer_name(picks[r].rank) + " has announced a tensor that has not arrived")
+            .with({.rank = picks[r].rank});
       }
       state[r].push_back({listings[r].names[i], arrivals[r][i].get()});
     }

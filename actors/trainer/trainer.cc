@@ -80,6 +80,7 @@ UnusedState unused_of(const Program& program) {
 struct Trainer::Impl {
   HomeProcess home;
   std::atomic<bool> armed{false};  ///< process_end was told of the trainer
+  Recovery recovery;               ///< the last one
   const Cluster cluster;
   const Execution execution;
   const Program& program = execution.sized;
@@ -209,7 +210,8 @@ struct Trainer::Impl {
                   "for the next trainer");
     }
     stop_training();
-    return stagecraft::recover(*crew, state, copies);
+    recovery = stagecraft::recover(*crew, state, copies);
+    return recovery.updates;
   }
 };
 
@@ -491,6 +493,10 @@ std::vector<std::string> Trainer::processors() const {
 
 std::int64_t Trainer::recover() {
   return impl().recover();
+}
+
+bool Trainer::recovered_from_mirrors() const {
+  return impl().recovery.from_mirrors;
 }
 
 const TrainerOptions& Trainer::options() const {

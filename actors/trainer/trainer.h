@@ -337,6 +337,10 @@ class Trainer {
   /// that does not answer. Load a checkpoint then.
   std::int64_t recover();
 
+  /// Returns whether the last recover() took the state from mirrors; else it took it from ranks
+  /// that train copies of the same stages, or there was none.
+  [[nodiscard]] bool recovered_from_mirrors() const;
+
   /// Returns the plan of a training step.
   [[nodiscard]] const Plan& plan() const;
 

@@ -122,6 +122,13 @@ RunningCommand::~RunningCommand() {
   close_end(err_);
 }
 
+void RunningCommand::keep_pace() const {
+  constexpr int kPage = 4096;
+  if (fcntl(out_, F_SETPIPE_SZ, kPage) < 0) {
+    throw std::runtime_error("the pipe of a command could not be made smaller");
+  }
+}
+
 bool RunningCommand::wait_for_output(const std::string& text, std::chrono::seconds limit) {
   return wait_for(result_.out, text, limit);
 }

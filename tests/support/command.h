@@ -31,6 +31,10 @@ class RunningCommand {
   RunningCommand(const RunningCommand&) = delete;
   RunningCommand& operator=(const RunningCommand&) = delete;
 
+  /// Lets the program write only a few KiB ahead of its reader, so that it waits for its test.
+  /// Call it at once.
+  void keep_pace() const;
+
   /// Reads until standard output holds `text`; returns false if the program ended or the limit
   /// passed before that.
   bool wait_for_output(const std::string& text, std::chrono::seconds limit = kCommandLimit);

@@ -39,7 +39,7 @@ std::int64_t recover_from_copies(Crew& crew,
 
 }  // namespace
 
-std::int64_t recover(Crew& crew, TrainerState& state, const StateCopies& copies) {
+Recovery recover(Crew& crew, TrainerState& state, const StateCopies& copies) {
   const std::vector<StateListing> listings = state.list();
   std::optional<RecoveryPoint> point;
   std::optional<Error> no_mirrors;
@@ -55,10 +55,10 @@ std::int64_t recover(Crew& crew, TrainerState& state, const StateCopies& copies)
   }
   if (point) {
     state.replace_by([&] { crew.take_mirrors(*point); }, point->updates);
-    return point->updates;
+    return {.updates = point->updates, .from_mirrors = true};
   }
   try {
-    return recover_from_copies(crew, state, listings);
+    return {.updates = recover_from_copies(crew, state, listings), .from_mirrors = false};
   } catch (Error& error) {
     if (no_mirrors && error.cause() == nullptr) {
       error.because(*no_mirrors);

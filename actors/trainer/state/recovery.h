@@ -17,12 +17,18 @@ struct StateCopies {
   bool of_stages = false;   ///< several ranks train copies of a stage
 };
 
+/// Recovery says to which state the ranks went back.
+struct Recovery {
+  std::int64_t updates = 0;
+  bool from_mirrors = false;  ///< else from ranks that train copies of the same stages
+};
+
 /// Takes all ranks back to the newest state of which every rank has a copy in mirrors (MI-1);
 /// without mirrors, or if these have none, to the newest that ranks with copies of all stages have
-/// (LV-1). Returns its number of updates. Tensors of LV-1 travel over this process, as those of a
+/// (LV-1). Tensors of LV-1 travel over this process, as those of a
 /// checkpoint do.
 /// Requires: no step is in progress, and workers that replaced others have their setup.
 /// Errors: WorkerLost if there is no complete state; those of a rank that does not answer.
-std::int64_t recover(Crew& crew, TrainerState& state, const StateCopies& copies);
+Recovery recover(Crew& crew, TrainerState& state, const StateCopies& copies);
 
 }  // namespace stagecraft

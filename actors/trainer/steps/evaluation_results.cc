@@ -90,7 +90,8 @@ EvaluationResults take_results(const KnownPrograms::Sent& evaluation,
       throw Error(Errc::ClusterTimeout,
                   fmt::format("a result of microbatch {} was sent by rank {} and has not arrived",
                               result.microbatch.value,
-                              result.from.value));
+                              result.from.value))
+          .with({.rank = result.from});
     }
     values[{result.value, result.microbatch}] =
         from_memory_order(arrived[i].get(), order_of(evaluation, layout, parts, result));

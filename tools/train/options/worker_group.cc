@@ -39,6 +39,11 @@ void check_restarts(const WorkerOptions& o, const CLI::App& app) {
                 "--restarts expects --workers processes or joining, found threads, which end with "
                 "the command: name one of them, or leave --restarts out");
   }
+  if (o.restarts > 0 && app.count("--step-by-step") > 0) {
+    wrong_usage(kTrainCommand,
+                "--restarts expects steps that run by themselves, found --step-by-step, which "
+                "holds a step for as long as somebody looks at it: leave one of the two out");
+  }
   for (const char* option : {"--mirror", "--restart-window"}) {
     if (o.restarts == 0 && app.count(option) > 0) {
       wrong_usage(

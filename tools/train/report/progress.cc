@@ -136,10 +136,11 @@ class TextProgress : public Progress {
   }
 
   void done(const DoneLine& line) override {
-    text(fmt::format("done: step {}, loss {:.4f}, {}\n",
-                     line.steps,
-                     line.loss,
-                     rate_text(line.steps_per_second, line.tokens)));
+    text(fmt::format(
+        "done: step {}{}{}\n",
+        line.steps,
+        line.loss ? fmt::format(", loss {:.4f}", *line.loss) : "",
+        line.steps_per_second ? ", " + rate_text(*line.steps_per_second, line.tokens) : ""));
   }
 
   void report(const std::string& text, const nlohmann::ordered_json&) override { this->text(text); }
@@ -232,11 +233,14 @@ class JsonProgress : public Progress {
   }
 
   void done(const DoneLine& line) override {
-    Object object{{"event", "done"}, {"steps", line.steps}, {"loss", line.loss}};
-    if (line.tokens) {
-      object["tokens_per_second"] = line.steps_per_second * static_cast<double>(*line.tokens);
-    } else {
-      object["steps_per_second"] = line.steps_per_second;
+    Object object{{"event", "done"}, {"steps", line.steps}};
+    if (line.loss) {
+      object["loss"] = *line.loss;
+    }
+    if (line.steps_per_second && line.tokens) {
+      object["tokens_per_second"] = *line.steps_per_second * static_cast<double>(*line.tokens);
+    } else if (line.steps_per_second) {
+      object["steps_per_second"] = *line.steps_per_second;
     }
     object["weights_sha256"] = line.weights_sha256;
     write(object);

@@ -62,10 +62,10 @@ struct VerifyLine {
 
 struct DoneLine {
   std::int64_t steps = 0;
-  double loss = 0.0;  ///< of the last step
-  double steps_per_second = 0.0;
-  std::optional<std::int64_t> tokens;  ///< of one step, as in StepLine
-  std::string weights_sha256;          ///< for programs; people get it on a line of its own
+  std::optional<double> loss;              ///< of the last step; none: it was lost with a worker
+  std::optional<double> steps_per_second;  ///< none: the results of all steps were lost
+  std::optional<std::int64_t> tokens;      ///< of one step, as in StepLine
+  std::string weights_sha256;              ///< for programs; people get it on a line of its own
 };
 
 class Progress {

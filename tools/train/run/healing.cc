@@ -1,8 +1,8 @@
 #include "stagecraft/tools/train/run/healing.h"
 
-#include <fmt/format.h>
+#include <algorithm>
 
-#include "stagecraft/base/count_text.h"
+#include <fmt/format.h>
 
 namespace stagecraft::tools {
 namespace {
@@ -17,34 +17,52 @@ Error with_reason(const Error& failure, const std::string& reason) {
   return told;
 }
 
+std::string work_text(RunWork work, std::int64_t step) {
+  switch (work) {
+    case RunWork::Step:
+      return fmt::format("step {}", step);
+    case RunWork::Evaluation:
+      return fmt::format("the evaluation after step {}", step - 1);
+    case RunWork::Reading:
+      return fmt::format("reading the state after step {}", step - 1);
+  }
+  return "";
+}
+
 }  // namespace
 
 /// Keeps HG-1.
-bool is_healable(const Error& failure, int ranks) {
+bool is_healable(const Error& failure, const std::vector<Rank>& replaceable) {
   const std::optional<Rank> rank = failure.context().rank;
+  const bool can_replace = rank && std::ranges::find(replaceable, *rank) != replaceable.end();
   switch (failure.code()) {
     case Errc::WorkerLost:
     case Errc::ClusterMember:
-      return true;
+      return !rank || can_replace;
     case Errc::ClusterTimeout:
     case Errc::DeviceOutOfMemory:
-      return rank && rank->value >= 0 && rank->value < ranks;
+      return can_replace;
     default:
       return false;
   }
 }
 
-void Healing::admit(const Error& failure, std::int64_t step, bool in_step) {
-  if (limits_.restarts == 0 || !is_healable(failure, ranks_)) {
+/// Notes the task, if it is known. Returns whether the rank has not failed in it before.
+bool Healing::is_first(const Error& failure, std::int64_t step, RunWork work) {
+  const ErrorContext& where = failure.context();
+  return where.task.empty() || failed_.emplace(work, step, where.rank, where.task).second;
+}
+
+void Healing::admit(const Error& failure, std::int64_t step, std::optional<RunWork> work) {
+  if (limits_.restarts == 0 || !is_healable(failure, replaceable_)) {
     throw Error(failure);
   }
-  const std::string& task = failure.context().task;
-  if (in_step && !task.empty() && !failed_.emplace(step, task).second) {  // keeps HG-2
+  if (work && !is_first(failure, step, *work)) {  // keeps HG-2
     throw with_reason(failure,
-                      fmt::format("task {} of step {} has failed twice, so its batch is the likely "
+                      fmt::format("task {} of {} has failed twice, so its batch is the likely "
                                   "cause, and --restarts does not try it again",
-                                  task,
-                                  step));
+                                  failure.context().task,
+                                  work_text(*work, step)));
   }
   if (restarts_ == limits_.restarts) {
     throw with_reason(failure,

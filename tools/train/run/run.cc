@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/actors/trainer/state/checkpoint.h"
@@ -82,7 +83,8 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
   if (job.start.checkpoint) {
     load(*job.start.checkpoint);
   }
-  told_ = evaluated_ = settled_ = trainer_->steps();
+  begun_ = told_ = evaluated_ = settled_ = trainer_->steps();
+  processors_ = trainer_->processors();
   next_of_one_process_ = told_ * job.options.run.accumulate;
   checkpoints_.emplace(job_.options.keeping, console_, *progress_);
   metrics_.emplace(job_, trainer_->steps(), console_);
@@ -171,7 +173,7 @@ ExitCode TrainRun::run() {
         {{"event", "stopped"}, {"step", trainer_->steps()}});
   }
   bool good = true;
-  if (done_ == 0) {
+  if (told_ == begun_) {
     reader_.report(trainer_->steps(), has_more_steps());
   } else {
     good = close(interrupt);
@@ -199,19 +201,24 @@ void TrainRun::report_cut() {
   }
 }
 
-/// Continues wherever the run is. Steps that were reported are made again in any case.
+/// Trains on from the trainer's current step to the end.
 void TrainRun::train(const Interrupt& interrupt) {
   for (;;) {
     if (trainer_->steps() > settled_) {
       settle(interrupt);
     }
-    if (trainer_->steps() >= told_ &&
-        (!has_more_steps() || interrupt.received() != 0 || is_stopped() ||
-         !reader_.worth_going_on(trainer_->steps()))) {
+    if (!has_more_steps() || ends_early(interrupt)) {
       return;
     }
     report(step());
   }
+}
+
+/// Returns whether to make no further step. Files of the end are of one step, so one that was lost
+/// meanwhile is made again; and --verify compares the one process, which does not go back.
+bool TrainRun::ends_early(const Interrupt& interrupt) {
+  return trainer_->steps() >= (one_process_ ? told_ : closed_at_) &&
+         (interrupt.received() != 0 || is_stopped() || !reader_.worth_going_on(trainer_->steps()));
 }
 
 /// Does what follows a step. If the step is repeated, or was followed up to the loss of a worker,
@@ -240,7 +247,7 @@ void TrainRun::with_healing(const Interrupt& interrupt, const std::function<void
       work();
       return;
     } catch (const Error& failure) {
-      heal(failure);
+      heal(failure, interrupt);
     }
   }
 }
@@ -267,27 +274,58 @@ void TrainRun::end_watch(const std::string& how) {
   }
 }
 
-void TrainRun::heal(const Error& failure) {
+void TrainRun::heal(const Error& failure, const Interrupt& interrupt) {
   const std::int64_t before = recovery_->restarts();
-  const Healed healed = recovery_->heal(failure, trainer_, *checkpoints_);
+  const Healed healed = recovery_->heal(failure, doing_, trainer_, *checkpoints_, [&] {
+    return interrupt.received() != 0 || is_stopped();
+  });
+  doing_ = RunWork::Reading;
   const std::int64_t after = trainer_->steps();
   recovery_->report(healed, after, told_, *progress_);
   if (watch_) {
     watch_->set_places(places_of(job_, cluster_));
   }
-  metrics_->healed(
-      recovery_->restarts() - before, std::max<std::int64_t>(told_ - after, 0), healed.seconds);
+  note_processors();
+  metrics_->healed(recovery_->restarts() - before, healed.seconds);
   if (after > told_) {  // all ranks have made the step, and the report of it was lost
+    if (one_process_) {
+      train_one_process(after * job_.options.run.accumulate);  // at the rate of that step
+    }
     metrics_->lost(after);
     told_ = after;
   }
   if (after <= settled_) {
     settled_ = after;
-    loop_ = trainer_->loop_state().value_or(LoopState());
+    loop_ = loop_state();
   }
   if (plateau_) {
     scale_rate(loop_.watch.rate_factor);
   }
+}
+
+/// Returns what evaluations have shown up to the trainer's step.
+LoopState TrainRun::loop_state() const {
+  const std::optional<LoopState> state = trainer_->loop_state();
+  if (plateau_ && !state && trainer_->steps() > begun_) {
+    throw Error(Errc::Internal,
+                fmt::format("expected what evaluations had shown after step {}, found nothing",
+                            trainer_->steps()));
+  }
+  return state.value_or(LoopState());
+}
+
+/// Reports that the ranks compute with other code than before, if they do.
+void TrainRun::note_processors() {
+  std::vector<std::string> now = trainer_->processors();
+  if (!processors_.empty() && !now.empty() && now != processors_) {
+    const std::string why = fmt::format(
+        "the ranks computed with {} before the restart, and compute with {} now: the "
+        "run may get other bits than an uninterrupted one",
+        fmt::join(processors_, " and "),
+        fmt::join(now, " and "));
+    progress_->note(fmt::format("note: {}\n", why), {{"event", "other_processors"}, {"why", why}});
+  }
+  processors_ = std::move(now);
 }
 
 /// Does all remaining work, even after failures. Throws the first failure at the end, and the
@@ -310,6 +348,7 @@ bool TrainRun::close(Interrupt& interrupt) {
       }
     }
   };
+  closed_at_ = trainer_->steps();
   interrupt.enter(saves(job_.options.keeping) ? Interrupt::Phase::Saving
                                               : Interrupt::Phase::Ending);
   const auto attempt_on_ranks = [&](const std::function<void()>& work) {
@@ -397,9 +436,12 @@ StepFuture TrainRun::enter(std::int64_t number, const WorkBatch& batch, bool upd
 
 /// The runtime counts updates made, a user counts steps from 1: the message uses the user's count.
 StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, bool updates) {
+  doing_ = RunWork::Step;
   try {
     const StepFuture step = enter(number, batch, updates);
-    return watch_ ? watch_->wait(step, *trainer_) : step.get();
+    StepResult result = watch_ ? watch_->wait(step, *trainer_) : step.get();
+    doing_ = RunWork::Reading;
+    return result;
   } catch (const Error& error) {
     ErrorContext where = error.context();
     where.step.reset();
@@ -419,14 +461,15 @@ StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, 
 }
 
 void TrainRun::report(const StepResult& result) {
+  last_loss_ = {trainer_->steps(), result.mean_loss};
   if (trainer_->steps() <= told_) {
-    return;  // it is repeated
+    metrics_->repeated();
+    return;
   }
   told_ = trainer_->steps();
   ++done_;
   seconds_ += result.seconds;
   step_seconds_.push_back(result.seconds);
-  last_loss_ = result.mean_loss;
   std::shared_ptr<const MeasuredStep> measured = timeline_->add(result);
   if (watch_) {
     if (done_ == 1) {
@@ -460,7 +503,9 @@ void TrainRun::report(const StepResult& result) {
 
 void TrainRun::evaluate() {
   const auto batches = evaluation_source(*job_.work, job_.choice.shape);
+  doing_ = RunWork::Evaluation;
   const Evaluation found = trainer_->evaluate(*batches, job_.work->metrics());
+  doing_ = RunWork::Reading;
   EvalLine line{.step = trainer_->steps(), .loss = found.loss, .metrics = {}};
   for (const auto& [name, value] : found.metrics) {
     line.metrics.emplace_back(name, value.item<double>());
@@ -497,11 +542,8 @@ bool TrainRun::verify() {
   return line.good;
 }
 
-/// People get ten lines, or all tables with --report; programs get the same in both cases.
-void TrainRun::report_end() {
-  const std::string hash =  // first: a worker may be lost until it is read
-      weights_sha256(first_names(job_.execution.program, trainer_->module_state().parameters));
-  const bool all = job_.options.run.report;
+/// Requires: a step was reported.
+void TrainRun::report_measurements(bool all) {
   progress_->report(
       fmt::format("\n{}", all ? rank_table(ranks_.totals()) + "\n" : rank_line(ranks_.totals())),
       rank_json(ranks_.totals()));
@@ -510,10 +552,24 @@ void TrainRun::report_end() {
     progress_->report(planned_text(*job_.planned, step_seconds_),
                       planned_json(*job_.planned, step_seconds_));
   }
+}
+
+/// People get ten lines, or all tables with --report; programs get the same in both cases.
+void TrainRun::report_end() {
+  const std::string hash =  // first: a worker may be lost until it is read
+      weights_sha256(first_names(job_.execution.program, trainer_->module_state().parameters));
+  const bool all = job_.options.run.report;
+  if (done_ > 0) {
+    report_measurements(all);
+  }
   progress_->text(fmt::format("weights sha256 {}\n", hash));
   progress_->done({.steps = trainer_->steps(),
-                   .loss = last_loss_,
-                   .steps_per_second = static_cast<double>(done_) / seconds_,
+                   .loss = last_loss_ && last_loss_->first == trainer_->steps()
+                               ? std::optional(last_loss_->second)
+                               : std::nullopt,
+                   .steps_per_second = done_ > 0
+                                           ? std::optional(static_cast<double>(done_) / seconds_)
+                                           : std::nullopt,
                    .tokens = tokens(),
                    .weights_sha256 = hash});
   if (!all) {

@@ -2,7 +2,7 @@
 ///
 /// The sub-command makes it on the thread that runs it and uses it once.
 /// TN-1: a step that was begun is finished. The run looks for signals, and for a reader of its
-///       output, only between steps.
+///       output, only between steps, also between those that it repeats.
 /// TN-2: an early end of the steps changes nothing after them: the run saves, compares and closes
 ///       as always.
 /// TN-3: a run that keeps a result (--save and the like, --metrics, --costs-out, --trace) continues
@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stagecraft/actors/cluster/cluster.h"
@@ -27,6 +28,7 @@
 #include "stagecraft/tools/train/job/job.h"
 #include "stagecraft/tools/train/report/progress.h"
 #include "stagecraft/tools/train/report/run_output.h"
+#include "stagecraft/tools/train/run/healing.h"
 #include "stagecraft/tools/train/run/rank_sums.h"
 #include "stagecraft/tools/train/run/reader_watch.h"
 #include "stagecraft/tools/train/run/run_checkpoints.h"
@@ -56,8 +58,11 @@ class TrainRun {
   void report_start();
   void report_cut();
   void train(const Interrupt& interrupt);
+  [[nodiscard]] bool ends_early(const Interrupt& interrupt);
   void with_healing(const Interrupt& interrupt, const std::function<void()>& work);
-  void heal(const Error& failure);
+  void heal(const Error& failure, const Interrupt& interrupt);
+  [[nodiscard]] LoopState loop_state() const;
+  void note_processors();
   void settle(const Interrupt& interrupt);
   StepResult step();
   void train_one_process(std::int64_t until);
@@ -76,6 +81,7 @@ class TrainRun {
   void end_watch(const std::string& how);
   bool close(Interrupt& interrupt);
   bool verify();
+  void report_measurements(bool all);
   void report_end();
 
   const TrainJob& job_;
@@ -91,7 +97,7 @@ class TrainRun {
   const std::optional<std::int64_t> epoch_batches_;  ///< of the data, for rates by epoch
   LoopState loop_;                                   ///< what evaluations have shown, for plateau_
   const std::int64_t rows_;                          ///< samples of each batch
-  std::optional<Trainer> trainer_;         ///< nothing only if the run could not begin again
+  std::optional<Trainer> trainer_;         ///< empty only if the run could not begin again
   std::optional<OneProcess> one_process_;  ///< with --verify
   std::int64_t next_of_one_process_ = 0;   ///< the batch that it trains on next
   RankSums ranks_;
@@ -99,13 +105,17 @@ class TrainRun {
   std::optional<RunMetrics> metrics_;
   std::optional<RunTimeline> timeline_;  ///< begun last: it replaces an older trace
   std::optional<RunRecovery> recovery_;
-  std::int64_t told_ = 0;       ///< the last step that was reported
+  RunWork doing_ = RunWork::Reading;
+  std::int64_t begun_ = 0;      ///< steps made before this run
+  std::int64_t closed_at_ = 0;  ///< the step of the closing work, once it has begun
+  std::int64_t told_ = 0;       ///< the last step that was reported, or whose report was lost
   std::int64_t evaluated_ = 0;  ///< the last step whose evaluation was reported
   std::int64_t settled_ = 0;    ///< the last step behind which all is done
-  std::int64_t done_ = 0;       ///< steps of this run, without those of a checkpoint
+  std::int64_t done_ = 0;       ///< steps that this run has reported
   double seconds_ = 0.0;        ///< of these steps
   std::vector<double> step_seconds_;
-  double last_loss_ = 0.0;
+  std::optional<std::pair<std::int64_t, double>> last_loss_;  ///< with its step
+  std::vector<std::string> processors_;                       ///< Trainer::processors() so far
   std::string other_processors_;  ///< the difference to the checkpoint's, or empty
 };
 

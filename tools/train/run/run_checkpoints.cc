@@ -1,5 +1,7 @@
 #include "stagecraft/tools/train/run/run_checkpoints.h"
 
+#include <algorithm>
+#include <iterator>
 #include <ostream>
 
 #include <fmt/format.h>
@@ -7,7 +9,10 @@
 namespace stagecraft::tools {
 
 RunCheckpoints::RunCheckpoints(const KeepingOptions& options, Console& console, Progress& progress)
-    : console_(console), progress_(progress), every_(options.save_every) {
+    : console_(console),
+      progress_(progress),
+      every_(options.save_every),
+      keep_(static_cast<std::size_t>(options.keep)) {
   if (options.save_dir) {
     checkpoints_.emplace(*options.save_dir, static_cast<int>(options.keep));
   }
@@ -23,7 +28,7 @@ void RunCheckpoints::after_step(Trainer& trainer) {
 void RunCheckpoints::save_now(Trainer& trainer) {
   if (checkpoints_ && last_ != trainer.steps()) {
     tell(checkpoints_->save(trainer));
-    last_ = trainer.steps();
+    last_ = std::max(last_, trainer.steps());  // a watcher may ask for a step that is repeated
   }
 }
 
@@ -33,18 +38,31 @@ void RunCheckpoints::tell_done() {
   }
 }
 
-std::optional<std::string> RunCheckpoints::newest() {
+std::unique_ptr<CheckpointReader> RunCheckpoints::newest() {
   if (checkpoints_) {
     tell(checkpoints_->wait());
   }
-  return newest_;
+  while (!saved_.empty()) {
+    const auto newest = std::prev(saved_.end());
+    try {
+      return std::make_unique<CheckpointReader>(newest->second);
+    } catch (const Error& error) {
+      console_.err << fmt::format("stagecraft: a checkpoint is passed over: {}\n", error.message())
+                   << std::flush;
+      saved_.erase(newest);
+      last_ = saved_.empty() ? -1 : saved_.rbegin()->first;
+    }
+  }
+  return nullptr;
 }
 
 void RunCheckpoints::close(Trainer& trainer) {
   if (!checkpoints_) {
     return;
   }
-  save_now(trainer);
+  if (trainer.steps() > last_) {
+    save_now(trainer);
+  }
   tell(checkpoints_->wait());
   if (failure_) {
     throw Error(*failure_);
@@ -56,7 +74,10 @@ void RunCheckpoints::tell(const std::optional<SavedCheckpoint>& saved) {
     return;
   }
   if (!saved->failure) {
-    newest_ = saved->path;
+    saved_[saved->step] = saved->path;
+    if (saved_.size() > keep_) {
+      saved_.erase(saved_.begin());
+    }
     progress_.saved(saved->step, saved->path);
     return;
   }

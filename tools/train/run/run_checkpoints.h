@@ -3,11 +3,15 @@
 /// The run calls it after each step and at its end; single-threaded.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "stagecraft/actors/trainer/checkpoint_folder.h"
+#include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/trainer.h"
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/train/options/options.h"
@@ -21,8 +25,9 @@ class RunCheckpoints {
   /// CheckpointFolder.
   RunCheckpoints(const KeepingOptions& options, Console& console, Progress& progress);
 
-  /// Saves at the steps of --save-every, but none twice, and reports saves that have ended; a
-  /// failed one on standard error. Errors: those of CheckpointFolder::save.
+  /// Saves at the steps of --save-every, but none twice, also if the run repeats it, and reports
+  /// saves that have ended; a failed one on standard error.
+  /// Errors: those of CheckpointFolder::save.
   void after_step(Trainer& trainer);
 
   /// Saves the last step now, unless it is saved. Errors: likewise.
@@ -31,11 +36,12 @@ class RunCheckpoints {
   /// Reports a save that has ended, likewise.
   void tell_done();
 
-  /// Waits for the save in progress. Returns the newest checkpoint that this run has saved; nothing
-  /// if there is none.
-  [[nodiscard]] std::optional<std::string> newest();
+  /// Waits for the save in progress. Returns the newest whole checkpoint that this run has saved;
+  /// null if there is none. Reports newer ones, which are broken, on standard error, and saves
+  /// their steps again.
+  [[nodiscard]] std::unique_ptr<CheckpointReader> newest();
 
-  /// Saves the last step, unless it is saved, and waits for it.
+  /// Saves the last step, unless it or a later one is saved, and waits for it.
   /// Errors: the first failure of a save of this run.
   void close(Trainer& trainer);
 
@@ -45,9 +51,10 @@ class RunCheckpoints {
   Console& console_;
   Progress& progress_;
   std::optional<std::int64_t> every_;
+  const std::size_t keep_;
   std::optional<CheckpointFolder> checkpoints_;
-  std::int64_t last_ = -1;  ///< step of the last save begun
-  std::optional<std::string> newest_;
+  std::int64_t last_ = -1;                     ///< the latest step of which a save was begun
+  std::map<std::int64_t, std::string> saved_;  ///< files by step: those that the folder keeps
   std::optional<Error> failure_;
 };
 

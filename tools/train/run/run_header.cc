@@ -132,17 +132,30 @@ std::string data_text(const TrainJob& job) {
                                                  : o.data.images.value_or("drawn images");
 }
 
+/// Returns where the loss of any one rank takes the run.
+std::string restart_source(const TrainJob& job) {
+  if (job.mirrors) {
+    return "mirrors";
+  }
+  if (every_stage_has_copies(*job.execution.plan)) {
+    return "copies of the stages";
+  }
+  const std::string copied = any_stage_has_copies(*job.execution.plan)
+                                 ? "copies of the stages that have some, else from "
+                                 : "";
+  return copied + (job.options.keeping.save_every ? "checkpoints"
+                   : job.start.checkpoint         ? "the checkpoint that it begins from"
+                                                  : "the start");
+}
+
 /// Returns "; at most 3 restarts, from mirrors", or nothing.
 std::string restarts_text(const TrainJob& job) {
   const WorkerOptions& o = job.options.workers;
   if (o.restarts == 0) {
     return "";
   }
-  const char* from = job.mirrors                                 ? "mirrors"
-                     : any_stage_has_copies(*job.execution.plan) ? "copies of the stages"
-                     : job.options.keeping.save_every            ? "checkpoints"
-                                                                 : "the start";
-  return fmt::format("; at most {}, from {}", count_text(o.restarts, "restart"), from);
+  return fmt::format(
+      "; at most {}, from {}", count_text(o.restarts, "restart"), restart_source(job));
 }
 
 std::string workers_text(const TrainJob& job) {

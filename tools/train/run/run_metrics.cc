@@ -67,10 +67,13 @@ void RunMetrics::step(const StepResult& result, std::int64_t units) {
                        static_cast<double>(units) / result.seconds);
 }
 
-void RunMetrics::healed(std::int64_t restarts, std::int64_t repeated, double seconds) {
+void RunMetrics::healed(std::int64_t restarts, double seconds) {
   restarts_ += restarts;
-  repeated_ += repeated;
   healing_seconds_ += seconds;
+}
+
+void RunMetrics::repeated() {
+  ++repeated_;
 }
 
 void RunMetrics::lost(std::int64_t step) {
@@ -86,17 +89,28 @@ void RunMetrics::evaluated(const EvalLine& found) {
 }
 
 void RunMetrics::flush() {
-  if (!writer_ || failure_ || step_ <= written_) {
+  if (step_ <= written_) {
     return;
   }
   written_ = step_;
   if (job_.options.workers.restarts > 0) {
-    values_.emplace_back(kRestarts, std::exchange(restarts_, 0));
-    values_.emplace_back(kRepeated, std::exchange(repeated_, 0));
-    values_.emplace_back(kHealing, std::exchange(healing_seconds_, 0.0));
+    add_restarts();
+  }
+  write();
+}
+
+void RunMetrics::add_restarts() {
+  values_.emplace_back(kRestarts, std::exchange(restarts_, 0));
+  values_.emplace_back(kRepeated, std::exchange(repeated_, 0));
+  values_.emplace_back(kHealing, std::exchange(healing_seconds_, 0.0));
+}
+
+void RunMetrics::write() {
+  if (!writer_ || failure_) {
+    return;
   }
   try {
-    writer_->write(step_, values_);
+    writer_->write(written_, values_);
   } catch (const Error& error) {
     failure_ = error;
     console_.err << fmt::format(
@@ -108,6 +122,11 @@ void RunMetrics::flush() {
 }
 
 void RunMetrics::close() {
+  if (restarts_ > 0 || repeated_ > 0) {
+    values_.clear();
+    add_restarts();
+    write();
+  }
   if (failure_) {
     throw Error(*failure_);
   }

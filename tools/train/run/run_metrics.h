@@ -27,17 +27,23 @@ class RunMetrics {
   void step(const StepResult& result, std::int64_t units);
   /// Adds an evaluation after the last step passed to step().
   void evaluated(const EvalLine& found);
-  /// Adds to the next row that the run was healed before it. `repeated`: steps made again.
-  void healed(std::int64_t restarts, std::int64_t repeated, double seconds);
+  /// Adds to the next row that the run was healed before it.
+  void healed(std::int64_t restarts, double seconds);
+  /// Adds to the next row that a step was made again before it.
+  void repeated();
   /// Adds a step that was made, and whose results were lost with a worker.
   void lost(std::int64_t step);
   /// Writes the metrics of the last step, unless it has a row.
   void flush();
 
-  /// Ends. Errors: the failure of a write, if one failed.
+  /// Ends. Writes a row of its own for what has happened since that of the last step.
+  /// Errors: the failure of a write, if one failed.
   void close();
 
  private:
+  void add_restarts();
+  void write();
+
   const TrainJob& job_;
   Console& console_;
   std::optional<MetricsWriter> writer_;

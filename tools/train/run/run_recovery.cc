@@ -8,10 +8,11 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/actors/cluster/environment_options.h"
 #include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/actors/trainer/state/checkpoint.h"
-#include "stagecraft/base/count_text.h"
 #include "stagecraft/tools/train/report/error_for_user.h"
+#include "stagecraft/tools/train/run/patient_start.h"
 
 namespace stagecraft::tools {
 namespace {
@@ -68,6 +69,22 @@ std::string repeated_text(std::int64_t after, std::int64_t told) {
                              : "; repeats no step";
 }
 
+/// Returns the ranks that are processes.
+std::vector<Rank> replaceable(const std::vector<WorkerPlace>& workers) {
+  std::vector<Rank> ranks;
+  for (const WorkerPlace& worker : workers) {
+    if (!worker.address.empty()) {
+      ranks.push_back(worker.rank);
+    }
+  }
+  return ranks;
+}
+
+/// Returns the error with `root` as the cause of its last cause.
+Error with_root(Error error, const Error& root) {
+  return error.because(error.cause() == nullptr ? root : with_root(*error.cause(), root));
+}
+
 }  // namespace
 
 void load_checkpoint(Trainer& trainer, const CheckpointReader& file, const TrainOptions& options) {
@@ -82,29 +99,37 @@ RunRecovery::RunRecovery(const TrainJob& job,
       cluster_(cluster),
       make_trainer_(std::move(make_trainer)),
       has_copies_(any_stage_has_copies(*job.execution.plan)),
+      workers_(cluster.workers()),
       healing_({.restarts = job.options.workers.restarts,
                 .window = std::chrono::duration<double>(job.options.workers.restart_window)},
-               job.choice.layout.ranks()),
-      workers_(cluster.workers()) {}
+               replaceable(workers_)) {}
 
 Healed RunRecovery::heal(const Error& failure,
+                         RunWork work,
                          std::optional<Trainer>& trainer,
-                         RunCheckpoints& checkpoints) {
-  using Time = std::chrono::steady_clock;
-  const auto begun = Time::now();
+                         RunCheckpoints& checkpoints,
+                         const std::function<bool()>& ends) {
+  const Clock::Time begun = clock_->now();
   Healed healed{.step = trainer->steps() + 1};
-  healing_.admit(failure, healed.step, /*in_step=*/true);
-  for (Error cause = failure;;) {
-    healed.failures.push_back(error_for_user(cause, job_.options).message());
-    try {
-      replace(cause, healed);
-      restore(trainer, checkpoints, healed);
-      healed.seconds = std::chrono::duration<double>(Time::now() - begun).count();
-      return healed;
-    } catch (const Error& another) {
-      healing_.admit(another, healed.step, /*in_step=*/false);
-      cause = another;
+  healing_.admit(failure, healed.step, work);
+  try {
+    for (Error cause = failure;;) {
+      healed.failures.push_back(error_for_user(cause, job_.options).message());
+      replace(cause, ends, healed);  // its errors leave: keeps RR-2
+      try {
+        restore(trainer, checkpoints, healed);
+        healed.seconds = std::chrono::duration<double>(clock_->now() - begun).count();
+        return healed;
+      } catch (const Error& another) {
+        if (ends()) {
+          throw;
+        }
+        healing_.admit(another, healed.step, std::nullopt);
+        cause = another;
+      }
     }
+  } catch (const Error& last) {
+    throw with_root(last, failure);  // keeps RR-3
   }
 }
 
@@ -120,22 +145,34 @@ std::vector<Rank> RunRecovery::lost_ranks(const Error& failure) const {
   return lost;
 }
 
-void RunRecovery::replace(const Error& failure, Healed& healed) {
+void RunRecovery::replace(const Error& failure, const std::function<bool()>& ends, Healed& healed) {
+  const auto patience = spawn_options_of_environment().join_deadline;
   const std::vector<WorkerPlace> before = cluster_.workers();
   for (const Rank rank : lost_ranks(failure)) {
     if (cluster_.workers()[rank.index()].incarnation != before[rank.index()].incarnation) {
       continue;  // it was replaced with another rank of its process
     }
     try {
-      cluster_.replace(rank);
+      start_patiently([&] { cluster_.replace(rank); }, patience, ends, *clock_);
     } catch (Error& error) {
       throw error.with({.rank = rank});
     }
   }
+  note_replaced(healed);
+}
+
+void RunRecovery::note_replaced(Healed& healed) {
   const std::vector<WorkerPlace> now = cluster_.workers();
   for (std::size_t r = 0; r < now.size(); ++r) {
-    if (now[r].incarnation != workers_[r].incarnation) {
+    if (now[r].incarnation == workers_[r].incarnation) {
+      continue;
+    }
+    const auto before = std::ranges::find_if(
+        healed.workers, [&](const ReplacedWorker& w) { return w.now.rank == now[r].rank; });
+    if (before == healed.workers.end()) {
       healed.workers.push_back({workers_[r], now[r]});
+    } else {
+      before->now = now[r];  // its first successor was lost too
     }
   }
   workers_ = now;
@@ -162,20 +199,22 @@ void RunRecovery::restore(std::optional<Trainer>& trainer,
                           RunCheckpoints& checkpoints,
                           Healed& healed) const {
   if (trainer && recover(*trainer)) {
-    healed.from = job_.mirrors ? Healed::From::Mirrors : Healed::From::Copies;
+    healed.from = trainer->recovered_from_mirrors() ? Healed::From::Mirrors : Healed::From::Copies;
     return;
   }
-  std::optional<std::string> file = checkpoints.newest();
-  file = file ? file : job_.start.checkpoint;
-  if (!file) {
-    healed.from = Healed::From::Start;
+  std::unique_ptr<CheckpointReader> file = checkpoints.newest();
+  if (file == nullptr && job_.start.checkpoint) {
+    file = std::make_unique<CheckpointReader>(*job_.start.checkpoint);
+  }
+  if (file == nullptr || !trainer) {
     trainer.reset();  // first: ranks do not hold two trainers
     trainer.emplace(make_trainer_());
-    return;
   }
-  healed.from = Healed::From::Checkpoint;
-  healed.file = *file;
-  load_checkpoint(*trainer, CheckpointReader(*file), job_.options);
+  healed.from = file == nullptr ? Healed::From::Start : Healed::From::Checkpoint;
+  if (file != nullptr) {
+    healed.file = file->path();
+    load_checkpoint(*trainer, *file, job_.options);
+  }
 }
 
 void RunRecovery::report(const Healed& healed,
@@ -200,7 +239,7 @@ void RunRecovery::report(const Healed& healed,
                                 {"new_host", worker.now.host},
                                 {"new_process", worker.now.process}});
   }
-  if (!healed.file.empty()) {
+  if (healed.from == Healed::From::Checkpoint) {
     event["file"] = healed.file;
   }
   progress.note(fmt::format("restart {} of {}: {}; {}; {}{}; healed in {:.2f} s\n",

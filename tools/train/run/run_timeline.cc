@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/scheduler/formats/json/costs_json.h"
 #include "stagecraft/scheduler/measured/comparison.h"
@@ -65,6 +66,9 @@ std::shared_ptr<const MeasuredStep> RunTimeline::add(const StepResult& result) {
 }
 
 void RunTimeline::report(Progress& progress, bool all) const {
+  if (measured_.steps() == 0) {
+    return;
+  }
   const Layout& layout = job_.choice.layout;
   const Comparison comparison = compare(job_.choice.schedule,
                                         job_.execution.stage_graph(),
@@ -78,6 +82,11 @@ void RunTimeline::report(Progress& progress, bool all) const {
 }
 
 void RunTimeline::write_costs(Console& console) const {
+  if (job_.costs_out && measured_.steps() == 0) {
+    throw Error(Errc::UsageFile,
+                "--costs-out expects a step that was measured, but the results of all were lost: "
+                "start the run again with more --steps");
+  }
   if (job_.costs_out) {
     const Costs costs = costs_of_run(measured_, *job_.costs_out, job_.execution.stage_graph());
     write_output(*job_.options.costs.out, to_json(costs), console);

@@ -130,6 +130,15 @@ TEST_CASE("where no tokens are, steps are counted", "[tools][progress]") {
   CHECK_THAT(programs.text(), !ContainsSubstring("tokens"));
 }
 
+TEST_CASE("the end of a run says nothing of results that were lost", "[tools][progress]") {
+  const Said people(ProgressForm::Plain), programs(ProgressForm::JsonLines);
+  people.progress->done({.steps = 5, .steps_per_second = 2.0, .weights_sha256 = "ab"});
+  people.progress->done({.steps = 5, .tokens = 64, .weights_sha256 = "ab"});
+  CHECK(people.text() == "done: step 5, 2 steps/s\ndone: step 5\n");
+  programs.progress->done({.steps = 5, .tokens = 64, .weights_sha256 = "ab"});
+  CHECK(programs.text() == kHead + R"("event":"done","steps":5,"weights_sha256":"ab"})" + "\n");
+}
+
 TEST_CASE("a quiet run tells notes, a failed comparison and its end", "[tools][progress]") {
   Said said(ProgressForm::Plain);
   said.progress = make_quiet_progress(std::move(said.progress));

@@ -8,7 +8,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-constexpr int kRanks = 3;
+const std::vector<Rank> kRanks{Rank(0), Rank(1), Rank(2)};
 
 Error lost(int rank, const std::string& task = "") {
   return Error(Errc::WorkerLost, "it is lost").with({.rank = Rank(rank), .task = task});
@@ -27,9 +27,11 @@ struct Judge {
   }
 
   /// Returns the text of the error that ends the run; empty if it goes on.
-  std::string judge(const Error& failure, std::int64_t step, bool in_step = true) {
+  std::string judge(const Error& failure,
+                    std::int64_t step,
+                    std::optional<RunWork> work = RunWork::Step) {
     try {
-      healing.admit(failure, step, in_step);
+      healing.admit(failure, step, work);
       return "";
     } catch (const Error& ended) {
       CHECK(ended == failure);
@@ -50,7 +52,12 @@ TEST_CASE("only what another worker may remove is healed (HG-1)", "[tools][resta
     CHECK(is_healable(about(code, Rank(2)), kRanks));
     CHECK_FALSE(is_healable(about(code, std::nullopt), kRanks));  // nobody is to blame
     CHECK_FALSE(is_healable(about(code, kDriver), kRanks));
-    CHECK_FALSE(is_healable(about(code, Rank(kRanks)), kRanks));
+    CHECK_FALSE(is_healable(about(code, Rank(3)), kRanks));
+  }
+  // A thread of this process is not replaced, and its error is the one to show.
+  for (const Errc code : {Errc::WorkerLost, Errc::ClusterTimeout, Errc::DeviceOutOfMemory}) {
+    CHECK(is_healable(about(code, Rank(1)), {Rank(1), Rank(2)}));
+    CHECK_FALSE(is_healable(about(code, Rank(0)), {Rank(1), Rank(2)}));
   }
   for (const Errc code : {Errc::WorkerFailed,
                           Errc::NonFinite,
@@ -75,7 +82,7 @@ TEST_CASE("as many failures as --restarts says are healed, those on the way too 
           "[tools][restarts]") {
   Judge twice(2), once(1);
   CHECK(twice.judge(lost(1), 5).empty());
-  CHECK(twice.judge(lost(2), 5, /*in_step=*/false).empty());
+  CHECK(twice.judge(lost(2), 5, /*work=*/std::nullopt).empty());
   CHECK(twice.healing.restarts() == 2);
   CHECK(twice.judge(lost(1), 9) == "it is lost; the 2 restarts of --restarts are used up");
   CHECK(once.judge(lost(1), 5).empty());
@@ -83,14 +90,20 @@ TEST_CASE("as many failures as --restarts says are healed, those on the way too 
 }
 
 TEST_CASE("a task that fails twice in its step ends the run (HG-2)", "[tools][restarts]") {
-  Judge judge(10);
+  Judge judge(20);
+  const auto later = [&] { judge.clock->advance(std::chrono::seconds(60)); };
   CHECK(judge.judge(lost(1, "1F3"), 5).empty());
   CHECK(judge.judge(lost(1, "1F4"), 5).empty());  // another microbatch
   CHECK(judge.judge(lost(1, "1F3"), 6).empty());  // another step
   CHECK(judge.judge(lost(1), 5).empty());         // nobody knows in which task
-  CHECK(judge.judge(lost(1, "1F3"), 5, /*in_step=*/false).empty());
-  CHECK_THAT(judge.judge(lost(2, "1F3"), 5),
+  CHECK(judge.judge(lost(1, "1F3"), 5, /*work=*/std::nullopt).empty());
+  later();
+  CHECK(judge.judge(lost(2, "1F3"), 5).empty());  // a copy, on other samples
+  CHECK(judge.judge(lost(1, "1F3"), 5, RunWork::Evaluation).empty());
+  CHECK_THAT(judge.judge(lost(1, "1F3"), 5),
              ContainsSubstring("it is lost; task 1F3 of step 5 has failed twice"));
+  CHECK_THAT(judge.judge(lost(1, "1F3"), 5, RunWork::Evaluation),
+             ContainsSubstring("task 1F3 of the evaluation after step 4 has failed twice"));
 }
 
 TEST_CASE("too many failures in a short time end the run", "[tools][restarts]") {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <random>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -18,7 +19,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Words = std::vector<std::string>;
 
-constexpr std::int64_t kSteps = 40;
+constexpr std::int64_t kSteps = 60;
 
 Words with(Words words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
@@ -29,11 +30,12 @@ Words with(Words words, const Words& more) {
 struct Told {
   CommandResult end;
   std::vector<nlohmann::json> steps, evaluations, restarts;
-  nlohmann::json verify, done;
+  std::vector<std::int64_t> saved;
+  nlohmann::json verify, done, interrupted;
 };
 
 Told told_by(RunningCommand& running) {
-  Told told{.end = running.wait(std::chrono::seconds(90))};
+  Told told{.end = running.wait(std::chrono::seconds(300))};
   CHECK_FALSE(told.end.timed_out);
   std::istringstream lines(told.end.out);
   for (std::string line; std::getline(lines, line);) {
@@ -47,6 +49,10 @@ Told told_by(RunningCommand& running) {
       told.restarts.push_back(event);
     } else if (name == "verify") {
       told.verify = event;
+    } else if (name == "saved") {
+      told.saved.push_back(event.at("step"));
+    } else if (name == "interrupted") {
+      told.interrupted = event;
     } else if (name == "done") {
       told.done = event;
     }
@@ -54,7 +60,8 @@ Told told_by(RunningCommand& running) {
   return told;
 }
 
-/// A run whose workers are struck by its test, and the same run unbroken.
+/// A run whose workers are struck by its test, and the same run unbroken. It is never far ahead of
+/// what its test has read, so it is struck in time however slow the test is.
 class Struck {
  public:
   Struck(int ranks, const Words& options, const Words& keeping = {})
@@ -68,7 +75,9 @@ class Struck {
                        std::to_string(kSteps)})),
         running_(
             small_train(with(with(options_, keeping),
-                             {"--workers", "processes", "--save-weights", weights_, "--json"}))) {}
+                             {"--workers", "processes", "--save-weights", weights_, "--json"}))) {
+    running_.keep_pace();
+  }
 
   /// Returns once the run has told this event: `"event":"step","step":7,`.
   void wait_for(const std::string& text) { REQUIRE(running_.wait_for_output(text)); }
@@ -81,6 +90,17 @@ class Struck {
     REQUIRE(all.size() == static_cast<std::size_t>(ranks_));
     return all;
   }
+
+  /// Kills workers between two instants of the run.
+  void kill_at_once(const std::vector<pid_t>& workers) const {
+    running_.send_signal(SIGSTOP);
+    for (const pid_t worker : workers) {
+      REQUIRE(kill(worker, SIGKILL) == 0);
+    }
+    running_.send_signal(SIGCONT);
+  }
+
+  void send(int signal) const { running_.send_signal(signal); }
 
   Told end() { return told_by(running_); }
 
@@ -118,6 +138,15 @@ class Struck {
   RunningCommand running_;
 };
 
+Words cells_of(const std::string& row) {
+  Words cells;
+  std::istringstream text(row);
+  for (std::string cell; std::getline(text, cell, ',');) {
+    cells.push_back(cell);
+  }
+  return cells;
+}
+
 /// Lets a part of a step pass.
 void pass(std::chrono::microseconds span) {
   const auto until = std::chrono::steady_clock::now() + span;
@@ -128,7 +157,7 @@ void pass(std::chrono::microseconds span) {
 
 /// Returns a process that was not there before, once there is one.
 pid_t newcomer(const std::vector<pid_t>& before) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(120);
   for (;;) {
     REQUIRE(std::chrono::steady_clock::now() < limit);
     for (const pid_t process : workers_of_command()) {
@@ -158,7 +187,6 @@ TEST_CASE("a run goes on from mirrors after a worker was killed at any instant (
   CHECK(restart.at("from") == "mirrors");
   CHECK(restart.at("restarts") == 1);
   CHECK(restart.at("most") == 2);
-  CHECK(restart.at("repeated_steps") <= 1);
   CHECK(restart.at("workers").size() == 1);
   CHECK(restart.at("workers").at(0).at("process") == victim);
   CHECK(restart.at("workers").at(0).at("new_process") != victim);
@@ -169,14 +197,14 @@ TEST_CASE("a run goes on from mirrors after a worker was killed at any instant (
 TEST_CASE("a run goes on after a worker was stopped, beyond the deadline or in silence",
           "[tools][restarts][processes]") {
   const bool silent = GENERATE(false, true);
-  const EnvironmentVariable silence("STAGECRAFT_SILENCE_SECONDS", silent ? "2" : "30");
-  Struck run(2, {}, {"--restarts", "1", "--step-deadline", silent ? "60" : "2"});
+  const EnvironmentVariable silence("STAGECRAFT_SILENCE_SECONDS", silent ? "5" : "60");
+  Struck run(2, {}, {"--restarts", "1", "--step-deadline", silent ? "60" : "5"});
   run.wait_for_step(3);
   REQUIRE(kill(run.workers().front(), SIGSTOP) == 0);
   const Told told = run.end_well();
   REQUIRE(told.restarts.size() == 1);
   CHECK_THAT(told.restarts.front().at("failures").at(0).get<std::string>(),
-             ContainsSubstring(silent ? "has been silent" : "was not done within 2000 ms"));
+             ContainsSubstring(silent ? "has been silent" : "was not done within 5000 ms"));
 }
 
 TEST_CASE("a rank that is lost with its keeper takes the run to a checkpoint, else to its start",
@@ -189,15 +217,18 @@ TEST_CASE("a rank that is lost with its keeper takes the run to a checkpoint, el
                    : Words{"--restarts", "3"});
   run.wait_for(saves ? "\"event\":\"saved\",\"step\":8," : "\"event\":\"step\",\"step\":8,");
   const std::vector<pid_t> workers = run.workers();
-  kill(workers[0], SIGKILL);
-  kill(workers[1], SIGKILL);
+  run.kill_at_once({workers[0], workers[1]});
   const Told told = run.end_well();
   REQUIRE(told.restarts.size() == 1);
   const nlohmann::json& restart = told.restarts.front();
   CAPTURE(restart.dump());
   CHECK(restart.at("workers").size() == 2);
   CHECK(restart.at("from") == (saves ? "checkpoint" : "start"));
-  CHECK(restart.at("after_step") >= (saves ? 8 : 0));
+  if (saves) {
+    CHECK(restart.at("after_step") >= 8);
+  } else {
+    CHECK(restart.at("after_step") == 0);
+  }
   CHECK(restart.contains("file") == saves);
 }
 
@@ -211,10 +242,20 @@ TEST_CASE("a worker that is lost while the run is healed is replaced too, and co
   const pid_t came = newcomer(workers);
   REQUIRE(kill(takes_newcomer ? came : workers[2], SIGKILL) == 0);
   const Told told = run.end_well();
-  REQUIRE(told.restarts.size() == 1);
+  REQUIRE_FALSE(told.restarts.empty());
   CAPTURE(told.restarts.front().dump());
-  CHECK(told.restarts.front().at("restarts") == 2);
-  CHECK(told.restarts.front().at("failures").size() == 2);
+  // A newcomer that has not joined yet is started again within the same restart (RR-2).
+  const std::int64_t restarts = told.restarts.back().at("restarts");
+  CHECK((restarts == 2 || (takes_newcomer && restarts == 1)));
+  std::size_t failures = 0;
+  for (const nlohmann::json& restart : told.restarts) {
+    failures += restart.at("failures").size();
+    std::set<int> ranks;
+    for (const nlohmann::json& worker : restart.at("workers")) {
+      CHECK(ranks.insert(worker.at("rank").get<int>()).second);  // each once
+    }
+  }
+  CHECK(failures == static_cast<std::size_t>(restarts));
 }
 
 TEST_CASE("a loss after the last restart ends the run, which says how to continue",
@@ -251,6 +292,37 @@ TEST_CASE("a batch that its rank cannot hold ends the run at the second try, and
       result.out,
       ContainsSubstring("restart 1 of 5: step 1 failed") && !ContainsSubstring("restart 2 of 5"));
   CHECK_THAT(result.err, ContainsSubstring("of step 1 has failed twice"));
+}
+
+TEST_CASE("a signal ends a run while it repeats steps, and no older step is saved",
+          "[tools][restarts][processes]") {
+  const bool saves = GENERATE(true, false);
+  const TemporaryFolder folder;
+  Struck run(2,
+             {},
+             saves ? Words{"--restarts", "2", "--save-dir", folder.path(), "--save-every", "6"}
+                   : Words{"--restarts", "2", "--mirror", "no"});
+  run.wait_for_step(10);
+  const std::vector<pid_t> workers = run.workers();
+  run.kill_at_once(workers);
+  const pid_t came = newcomer(workers);
+  kill(came, SIGSTOP);  // the run does not go on before it has the signal
+  run.send(SIGTERM);
+  kill(came, SIGCONT);
+  const Told told = run.end();
+  CAPTURE(told.end.err, told.end.out);
+  CHECK(told.end.exit_code == 128 + SIGTERM);
+  REQUIRE(told.restarts.size() == 1);
+  const std::int64_t after = told.restarts.front().at("after_step");
+  CHECK(told.interrupted.at("step") == after);
+  CHECK(told.steps.back().at("step") >= after);
+  CHECK(told.done.at("steps") == after);
+  CHECK(told.done.contains("loss") == (told.steps.back().at("step") == after));
+  std::int64_t saved = 0;
+  for (const std::int64_t step : told.saved) {
+    CHECK(step > saved);
+    saved = step;
+  }
 }
 
 TEST_CASE("a run without mirrors goes back to its newest checkpoint",
@@ -313,11 +385,15 @@ TEST_CASE("rates, scales, counts and evaluations of a healed run are those of an
   std::string row;
   std::getline(rows, row);
   CHECK_THAT(row, ContainsSubstring("restarts,repeated_steps,healing_seconds"));
-  std::int64_t number = 0;
+  std::int64_t number = 0, restarts = 0;
+  const Words names = cells_of(row);
+  const auto column = std::ranges::find(names, "restarts") - names.begin();
   while (std::getline(rows, row)) {
     CHECK(row.starts_with(std::to_string(++number) + ","));
+    restarts += std::stoll(cells_of(row).at(static_cast<std::size_t>(column)));
   }
   CHECK(number == kSteps);
+  CHECK(restarts == told.restarts.back().at("restarts"));
 }
 
 TEST_CASE("restarts are for workers that can be replaced", "[tools][restarts][bad-input]") {
@@ -332,6 +408,8 @@ TEST_CASE("restarts are for workers that can be replaced", "[tools][restarts][ba
     CHECK_THAT(refused(with(option, {"--workers", "processes"})),
                ContainsSubstring(option.front() + " expects --restarts N"));
   }
+  CHECK_THAT(refused({"--restarts", "1", "--workers", "processes", "--step-by-step"}),
+             ContainsSubstring("found --step-by-step") && ContainsSubstring("leave one"));
   CHECK_THAT(refused({"--restarts", "-1", "--workers", "processes"}),
              ContainsSubstring("--restarts expects"));
 }
