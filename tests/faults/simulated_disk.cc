@@ -170,6 +170,16 @@ std::int64_t SimulatedDisk::operations() const {
   return operations_;
 }
 
+std::int64_t SimulatedDisk::synchronized_after(std::int64_t operations) const {
+  const std::scoped_lock lock(mutex_);
+  return std::ranges::find_if(changes_,
+                              [&](const Change& change) {
+                                return change.operation >= operations &&
+                                       change.kind == Change::Kind::Synchronize;
+                              })
+      ->operation;
+}
+
 int SimulatedDisk::struck() const {
   const std::scoped_lock lock(mutex_);
   return struck_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -40,6 +41,13 @@ class Small {
   Trainer trainer_{
       Cluster::local(1), program_, make_schedule("1f1b", program_), Sgd{}, {.seed = 9}};
   Checkpoint state_ = trainer_.checkpoint();
+};
+
+/// A disk whose files need not outlive this test, so that it waits for no real one.
+class Careless final : public Disk {
+ public:
+  int synchronize(int /*file*/) override { return 0; }
+  int synchronize_folder(const std::string& /*path*/) override { return 0; }
 };
 
 /// Looks through a folder with the disk of the system.
@@ -101,7 +109,7 @@ class OnDisk {
  private:
   /// Returns what is wrong with the files that were left; "" if nothing is.
   [[nodiscard]] std::string complaint_about(std::int64_t said) const {
-    const DiskOfThread real(Disk::system());
+    const DiskOfThread real(std::make_shared<Careless>());
     const std::string left = after_.path() + "/" + kFolder;
     const CheckpointSearch search = find_checkpoint(left);
     if (!search.broken.empty()) {
@@ -168,6 +176,14 @@ TEST_CASE("CS-3: any operation of the disk fails once, or the disk is full from 
           "[integration][checkpoints]") {
   const auto kind = GENERATE(DiskFault::Kind::Fail, DiskFault::Kind::Full, DiskFault::Kind::Short);
   Small small;
+  const std::int64_t writes = [&] {  // of a save, before it synchronizes
+    OnDisk run(small);
+    CheckpointFolder checkpoints(run.folder(), 1);
+    CHECK_FALSE(run.save(checkpoints, 1).failure);
+    const std::int64_t first = run.disk().operations();
+    CHECK_FALSE(run.save(checkpoints, 2).failure);
+    return run.disk().synchronized_after(first) - first;
+  }();
   int failures = 0, in_place = 0;
   bool struck = true;
   for (std::int64_t after = 0; struck; ++after) {
@@ -198,7 +214,9 @@ TEST_CASE("CS-3: any operation of the disk fails once, or the disk is full from 
     run.disk().make_room();
     CHECK_FALSE(run.save(checkpoints, 3).failure);
     CHECK(found_in(run.folder()).newest->step == 3);
-    CHECK(run.complaint(first + after).empty());  // what precedes it has the test before
+    if (after >= writes) {  // before that, nothing has changed but the file beside the place
+      CHECK(run.complaint(first + after).empty());
+    }
   }
   CHECK((failures > 10) == (kind != DiskFault::Kind::Short));
   CHECK(in_place == (kind == DiskFault::Kind::Fail ? 1 : 0));
@@ -220,6 +238,9 @@ TEST_CASE("CS-5: a folder that a failed try has made outlives the end of the mac
       CHECK(error.code() == Errc::UsageFile);
     }
     struck = run.disk().struck() > 0;
+    if (!struck) {
+      break;  // it waits for an operation of the second try
+    }
     INFO("operation " << operation);
     run.disk().make_room();
     CheckpointFolder second(run.folder());
@@ -314,6 +335,7 @@ TEST_CASE(
   }
   CHECK(passed_over >= 3);  // two chunks and the checksum
   CHECK(refused >= 1);
+  const DiskOfThread real(Disk::system());  // the last fault waits for an operation
   CHECK(checkpoints.resume(trainer) == newest);
   CHECK(same_bits(trainer.state_dict(), saved));
 }
