@@ -35,6 +35,7 @@ struct HttpAnswer {
   /// If set, it is called instead of `body` being sent: each text that it returns is sent, until it
   /// returns nothing. It returns at least once a second, if only an empty text.
   std::function<std::optional<std::string>()> stream = {};
+  std::shared_ptr<const void> held = {};  ///< lives until the answer was sent
 };
 
 using HttpHandler = std::function<HttpAnswer(const HttpRequest&)>;

@@ -29,8 +29,8 @@ constexpr std::chrono::milliseconds kEventWait{650};
 /// The time between two looks at a step that may be late.
 constexpr std::chrono::milliseconds kLateLook{250};
 
-/// The longest that the end of a run waits until those who follow have its last state.
-constexpr std::chrono::milliseconds kFarewell{1000};
+/// The longest that the end of a run waits until those who watch have its last state.
+constexpr std::chrono::milliseconds kFarewell{1500};
 
 constexpr const char* kJsonType = "application/json";
 
@@ -61,10 +61,6 @@ std::function<std::optional<std::string>()> events_of(WatchBoard& board) {
     return "data: " + state_json(state, is_known ? StateParts::WithoutTimeline : StateParts::All) +
            "\n\n";
   };
-}
-
-HttpAnswer json_answer(std::string body) {
-  return {.type = kJsonType, .body = std::move(body) + '\n'};
 }
 
 /// Answers a request that changes the run: 202 if the run will follow it, 409 with the reason if it
@@ -173,7 +169,9 @@ struct Watch::Impl {
               .body = render_run_page(title, state_json(board.look()))};
     }
     if (path == "/state") {
-      return json_answer(state_json(board.look()));
+      // Those who ask again and again are to have the last state, too.
+      auto follower = std::make_shared<WatchBoard::Follower>(board);
+      return {.type = kJsonType, .body = state_json(board.look()) + '\n', .held = follower};
     }
     if (path == "/metrics") {
       return {.type = "text/plain; version=0.0.4; charset=utf-8",
@@ -225,6 +223,10 @@ Watch::~Watch() {
 
 std::string Watch::link() const {
   return watch_link(impl_->place, impl_->token);
+}
+
+void Watch::begin_after(std::int64_t step) {
+  impl_->board.begin_after(step);
 }
 
 StepResult Watch::wait(const StepFuture& step, Trainer& trainer) {

@@ -47,6 +47,9 @@ class Watch {
   /// Returns "http://127.0.0.1:PORT/?token=...". Anyone with the link can watch the run and end it.
   [[nodiscard]] std::string link() const;
 
+  /// Tells that the run continues another, after so many updates. Call it before the first step.
+  void begin_after(std::int64_t step);
+
   /// Waits for a step of the trainer and returns its result. While the step is late and somebody
   /// looks, shows who waits for whom (Trainer::waits). Errors: those of StepFuture::get.
   [[nodiscard]] StepResult wait(const StepFuture& step, Trainer& trainer);

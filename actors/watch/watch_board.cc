@@ -22,7 +22,12 @@ void keep_newest(std::vector<WatchEvent>& events) {
 WatchBoard::WatchBoard(WatchedRun run)
     : step_begun_(clock_->now()), looked_at_(clock_->now() - 2 * kAttention) {
   state_.run = std::move(run);
-  state_.last.step = state_.run.step;
+}
+
+void WatchBoard::begin_after(std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  state_.last.step = step;
+  tell_change();
 }
 
 void WatchBoard::begin_step() {
@@ -155,6 +160,8 @@ WatchedState WatchBoard::look() {
   {
     const std::lock_guard lock(mutex_);
     looked_at_ = clock_->now();
+    end_is_seen_ = state_.phase == WatchPhase::Ended;
+    changed_.notify_all();
   }
   return state();
 }
@@ -184,7 +191,10 @@ WatchBoard::Follower::~Follower() {
 
 void WatchBoard::wait_for_followers(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  clock_->wait_until(changed_, lock, clock_->now() + limit, [&] { return followers_ == 0; });
+  const bool is_polled = clock_->now() - looked_at_ < kAttention;
+  clock_->wait_until(changed_, lock, clock_->now() + limit, [&] {
+    return followers_ == 0 && (!is_polled || end_is_seen_);
+  });
 }
 
 double WatchBoard::seconds_of_step() const {

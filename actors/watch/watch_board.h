@@ -32,6 +32,8 @@ class WatchBoard {
 
   // The run's side.
 
+  /// Tells the number of updates made before the first step.
+  void begin_after(std::int64_t step);
   /// Between them runs a step, or a batch of one. Nobody waits for anybody beside them.
   void begin_step();
   void leave_step();
@@ -80,7 +82,8 @@ class WatchBoard {
    private:
     WatchBoard& board_;
   };
-  /// Waits until no Follower lives.
+  /// Waits until no Follower lives and, if somebody has looked within the last kAttention, until
+  /// the end of the run was looked at.
   void wait_for_followers(std::chrono::milliseconds limit);
 
   /// Changes the wishes as `change` does, unless it takes none any more.
@@ -115,6 +118,7 @@ class WatchBoard {
   bool takes_wishes_ = true;
   int followers_ = 0;
   bool in_step_ = false;
+  bool end_is_seen_ = false;
   Clock::Time step_begun_;
   Clock::Time looked_at_;  ///< long ago at first
 };

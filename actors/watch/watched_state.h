@@ -27,7 +27,6 @@ struct WatchedRank {
 struct WatchedRun {
   std::string model;
   std::string schedule;
-  std::int64_t step = 0;            ///< updates made before it, if it continues another
   std::int64_t steps = 0;           ///< at which it ends; 0 if nobody knows
   std::string counted = "samples";  ///< what a step counts: samples or tokens
   std::vector<WatchedRank> ranks;
@@ -65,7 +64,7 @@ struct WatchedState {
   WatchedRun run;
   WatchPhase phase = WatchPhase::Running;
   std::string end;                ///< how the run ended; empty before
-  WatchedStep last;               ///< before the first one, WatchedRun::step alone
+  WatchedStep last;               ///< before the first one, the number of updates alone
   bool has_step = false;          ///< whether `last` was made
   std::int64_t counted = 0;       ///< samples or tokens since the run was begun or continued
   double running_seconds = 0.0;   ///< of the step in progress; 0 between steps

@@ -81,8 +81,11 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
     load(*job.start.checkpoint);
   }
   told_ = evaluated_ = settled_ = trainer_->steps();
+  if (watch_) {
+    watch_->begin_after(told_);
+  }
   next_of_one_process_ = told_ * job.options.run.accumulate;
-  checkpoints_.emplace(job_.options.keeping, console_, *progress_);
+  checkpoints_.emplace(job_.options.keeping, *progress_);
   metrics_.emplace(job_, trainer_->steps(), console_);
   timeline_.emplace(job_, *job_.execution.plan, ranks_.stages());
   recovery_.emplace(job_, cluster_, [this] { return make_trainer(); });
@@ -154,11 +157,19 @@ ExitCode TrainRun::run() {
     report_start();
     report_cut();
     with_healing(interrupt, [] {});
+    if (watch_) {
+      watch_->take_no_wishes();
+    }
+    return finish(interrupt);
   } catch (const std::exception& error) {
     progress_->text("");  // ends the live line, so that the message gets its own
-    end_watch(error.what());
+    end_watch(told_to_user(error));
     throw;
   }
+}
+
+/// Reports and does what follows the last step. Returns how the run ends.
+ExitCode TrainRun::finish(Interrupt& interrupt) {
   const int signal = has_more_steps() ? interrupt.received() : 0;
   if (signal != 0) {
     progress_->interrupted(trainer_->steps(), signal);
@@ -248,8 +259,10 @@ void TrainRun::obey_watchers(const Interrupt& interrupt) {
     return;
   }
   do {
-    if (watch_->wants_checkpoint()) {
+    checkpoint_wished_ = watch_->wants_checkpoint() || checkpoint_wished_;
+    if (checkpoint_wished_) {
       checkpoints_->save_now(*trainer_);
+      checkpoint_wished_ = false;  // not before: a worker may be lost until then
     }
     checkpoints_->tell_done();
   } while (interrupt.received() == 0 && watch_->wants_pause(kPauseLook));
@@ -270,9 +283,7 @@ void TrainRun::heal(const Error& failure) {
   const Healed healed = recovery_->heal(failure, trainer_, *checkpoints_);
   const std::int64_t after = trainer_->steps();
   recovery_->report(healed, after, told_, *progress_);
-  if (watch_) {
-    watch_->set_places(places_of(job_, cluster_));
-  }
+  watch_knows_ranks_ = false;
   metrics_->healed(
       recovery_->restarts() - before, std::max<std::int64_t>(told_ - after, 0), healed.seconds);
   if (after > told_) {  // all ranks have made the step, and the report of it was lost
@@ -288,6 +299,13 @@ void TrainRun::heal(const Error& failure) {
   }
 }
 
+/// Returns what the terminal says about an error.
+std::string TrainRun::told_to_user(const std::exception& error) const {
+  const auto lack = lack_of_memory(error);
+  const auto* ours = dynamic_cast<const Error*>(&error);
+  return lack ? lack->what() : ours ? error_for_user(*ours, job_.options).what() : error.what();
+}
+
 /// Does all remaining work, even after failures. Throws the first failure at the end, and the
 /// caller reports it. Keeps TN-2.
 bool TrainRun::close(Interrupt& interrupt) {
@@ -297,12 +315,7 @@ bool TrainRun::close(Interrupt& interrupt) {
       work();
     } catch (const std::exception& error) {
       if (failure) {
-        const auto lack = lack_of_memory(error);
-        const auto* ours = dynamic_cast<const Error*>(&error);
-        const std::string text = lack   ? lack->what()
-                                 : ours ? error_for_user(*ours, job_.options).what()
-                                        : error.what();
-        console_.err << fmt::format("stagecraft: {}\n", text) << std::flush;
+        console_.err << fmt::format("stagecraft: {}\n", told_to_user(error)) << std::flush;
       } else {
         failure = std::current_exception();
       }
@@ -417,6 +430,11 @@ StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, 
 }
 
 void TrainRun::report(const StepResult& result) {
+  if (watch_ && !watch_knows_ranks_) {
+    watch_->set_routes(routes_of(trainer_->status()));
+    watch_->set_places(places_of(job_, cluster_));
+    watch_knows_ranks_ = true;
+  }
   if (trainer_->steps() <= told_) {
     return;  // it is repeated
   }
@@ -427,10 +445,6 @@ void TrainRun::report(const StepResult& result) {
   last_loss_ = result.mean_loss;
   std::shared_ptr<const MeasuredStep> measured = timeline_->add(result);
   if (watch_) {
-    if (done_ == 1) {
-      watch_->set_routes(routes_of(trainer_->status()));
-      watch_->set_places(places_of(job_, cluster_));
-    }
     watch_->step(
         result, tokens().value_or(rows_ * job_.options.run.accumulate), std::move(measured));
   }

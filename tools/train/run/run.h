@@ -74,6 +74,8 @@ class TrainRun {
   [[nodiscard]] bool is_stopped() const;
   /// Tells watchers how the run has ended.
   void end_watch(const std::string& how);
+  [[nodiscard]] ExitCode finish(Interrupt& interrupt);
+  [[nodiscard]] std::string told_to_user(const std::exception& error) const;
   bool close(Interrupt& interrupt);
   bool verify();
   void report_end();
@@ -99,11 +101,13 @@ class TrainRun {
   std::optional<RunMetrics> metrics_;
   std::optional<RunTimeline> timeline_;  ///< begun last: it replaces an older trace
   std::optional<RunRecovery> recovery_;
-  std::int64_t told_ = 0;       ///< the last step that was reported
-  std::int64_t evaluated_ = 0;  ///< the last step whose evaluation was reported
-  std::int64_t settled_ = 0;    ///< the last step behind which all is done
-  std::int64_t done_ = 0;       ///< steps of this run, without those of a checkpoint
-  double seconds_ = 0.0;        ///< of these steps
+  std::int64_t told_ = 0;           ///< the last step that was reported
+  std::int64_t evaluated_ = 0;      ///< the last step whose evaluation was reported
+  std::int64_t settled_ = 0;        ///< the last step behind which all is done
+  bool checkpoint_wished_ = false;  ///< by a watcher, and no save of it has begun
+  bool watch_knows_ranks_ = false;  ///< where they run now, and by which routes they send
+  std::int64_t done_ = 0;           ///< steps of this run, without those of a checkpoint
+  double seconds_ = 0.0;            ///< of these steps
   std::vector<double> step_seconds_;
   double last_loss_ = 0.0;
   std::string other_processors_;  ///< the difference to the checkpoint's, or empty

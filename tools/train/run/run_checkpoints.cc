@@ -1,13 +1,12 @@
 #include "stagecraft/tools/train/run/run_checkpoints.h"
 
-#include <ostream>
-
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace stagecraft::tools {
 
-RunCheckpoints::RunCheckpoints(const KeepingOptions& options, Console& console, Progress& progress)
-    : console_(console), progress_(progress), every_(options.save_every) {
+RunCheckpoints::RunCheckpoints(const KeepingOptions& options, Progress& progress)
+    : progress_(progress), every_(options.save_every) {
   if (options.save_dir) {
     checkpoints_.emplace(*options.save_dir, static_cast<int>(options.keep));
   }
@@ -60,10 +59,13 @@ void RunCheckpoints::tell(const std::optional<SavedCheckpoint>& saved) {
     progress_.saved(saved->step, saved->path);
     return;
   }
-  console_.err << fmt::format("stagecraft: the checkpoint of step {} was not written: {}\n",
-                              saved->step,
-                              saved->failure->message())
-               << std::flush;
+  if (last_ == saved->step) {
+    last_ = -1;  // a watcher may ask for it again
+  }
+  const std::string why = saved->failure->message();
+  progress_.note(
+      fmt::format("note: the checkpoint of step {} was not written: {}\n", saved->step, why),
+      {{"event", "not_saved"}, {"step", saved->step}, {"why", why}});
   failure_ = failure_ ? failure_ : saved->failure;
 }
 

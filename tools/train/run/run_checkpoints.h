@@ -9,7 +9,6 @@
 
 #include "stagecraft/actors/trainer/checkpoint_folder.h"
 #include "stagecraft/actors/trainer/trainer.h"
-#include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/train/options/options.h"
 #include "stagecraft/tools/train/report/progress.h"
 
@@ -19,10 +18,10 @@ class RunCheckpoints {
  public:
   /// Does nothing without --save-dir. All arguments must outlive it. Errors: those of
   /// CheckpointFolder.
-  RunCheckpoints(const KeepingOptions& options, Console& console, Progress& progress);
+  RunCheckpoints(const KeepingOptions& options, Progress& progress);
 
-  /// Saves at the steps of --save-every, but none twice, and reports saves that have ended; a
-  /// failed one on standard error. Errors: those of CheckpointFolder::save.
+  /// Saves at the steps of --save-every, but none twice, and reports saves that have ended,
+  /// also failed ones. Errors: those of CheckpointFolder::save.
   void after_step(Trainer& trainer);
 
   /// Saves the last step now, unless it is saved. Errors: likewise.
@@ -42,11 +41,10 @@ class RunCheckpoints {
  private:
   void tell(const std::optional<SavedCheckpoint>& saved);
 
-  Console& console_;
   Progress& progress_;
   std::optional<std::int64_t> every_;
   std::optional<CheckpointFolder> checkpoints_;
-  std::int64_t last_ = -1;  ///< step of the last save begun
+  std::int64_t last_ = -1;  ///< step of the last save begun, unless it failed
   std::optional<std::string> newest_;
   std::optional<Error> failure_;
 };
