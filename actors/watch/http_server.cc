@@ -1,22 +1,25 @@
 #include "stagecraft/actors/watch/http_server.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
-#include <httplib.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 
 #include "stagecraft/base/error.h"
+#include "stagecraft/futures/transport/shared_memory/descriptor.h"
 
 namespace stagecraft {
 namespace {
@@ -26,57 +29,122 @@ using HttpTime = std::chrono::steady_clock;
 /// How often a wait for a socket looks whether the server ends.
 constexpr std::chrono::milliseconds kHttpLook{100};
 
-/// BoundedStream is one connection, with the bounds of VW-1: the library itself reads lines and
-/// headers of any length and number.
-class BoundedStream : public httplib::Stream {
+constexpr std::string_view kHeadEnd = "\r\n\r\n";
+
+const char* status_text(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 202:
+      return "Accepted";
+    case 400:
+      return "Bad Request";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 409:
+      return "Conflict";
+    case 413:
+      return "Content Too Large";
+    default:
+      return "Unknown";
+  }
+}
+
+/// Returns the head of an answer. That of a stream has no length: its end is that of the
+/// connection.
+std::string head_of(const HttpAnswer& answer) {
+  std::string head = fmt::format("HTTP/1.1 {} {}\r\n", answer.status, status_text(answer.status));
+  if (!answer.type.empty()) {
+    head += fmt::format("Content-Type: {}\r\n", answer.type);
+  }
+  if (!answer.stream) {
+    head += fmt::format("Content-Length: {}\r\n", answer.body.size());
+  }
+  // With no-referrer a browser would name no origin in the posts of our own page.
+  return head +
+         "Connection: close\r\n"
+         "Cache-Control: no-store\r\n"
+         "X-Content-Type-Options: nosniff\r\n"
+         "X-Frame-Options: DENY\r\n"
+         "Referrer-Policy: same-origin\r\n\r\n";
+}
+
+/// HttpConnection is one connection, with the bounds of VW-1.
+class HttpConnection {
  public:
-  BoundedStream(socket_t socket, const std::atomic<bool>& ending)
-      : socket_(socket), ending_(ending), deadline_(HttpTime::now() + kHttpPatience) {}
+  HttpConnection(int socket, const std::atomic<bool>& ending) : socket_(socket), ending_(ending) {}
 
-  [[nodiscard]] bool is_readable() const override { return left_ > 0 && wait_for(POLLIN); }
-  [[nodiscard]] bool is_writable() const override { return wait_for(POLLOUT); }
-
-  ssize_t read(char* to, std::size_t size) override {
-    if (!is_readable()) {
-      return -1;
+  /// Returns what the peer sends up to the end of the head, or kHttpRequestBytes of it; nothing if
+  /// it does not come in time.
+  [[nodiscard]] std::optional<std::string> read_head() {
+    const HttpTime::time_point deadline = HttpTime::now() + kHttpPatience;
+    std::string head;
+    while (left_ > 0) {
+      char some[1024];
+      const std::size_t got = read(some, sizeof some, deadline);
+      if (got == 0) {
+        return std::nullopt;
+      }
+      const std::size_t begin = head.size() - std::min(head.size(), kHeadEnd.size() - 1);
+      head.append(some, got);
+      if (const std::size_t end = head.find(kHeadEnd, begin); end != std::string::npos) {
+        return head.substr(0, end + kHeadEnd.size());
+      }
     }
-    const ssize_t got = recv(socket_, to, std::min(size, left_), 0);
-    left_ -= got > 0 ? static_cast<std::size_t>(got) : 0;
-    return got;
+    return head;
   }
 
-  ssize_t write(const char* from, std::size_t size) override {
-    deadline_ = HttpTime::now() + kHttpPatience;
-    std::size_t sent = 0;
-    while (sent < size) {
-      if (!is_writable()) {
-        return -1;
+  /// Returns whether the peer has taken all of it: some within each kHttpPatience, all within
+  /// kHttpLongest.
+  [[nodiscard]] bool write(std::string_view text) const {
+    const HttpTime::time_point last = HttpTime::now() + kHttpLongest;
+    HttpTime::time_point deadline = HttpTime::now() + kHttpPatience;
+    while (!text.empty()) {
+      if (!wait_for(POLLOUT, std::min(deadline, last))) {
+        return false;
       }
-      const ssize_t now = send(socket_, from + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (now < 0 && errno != EAGAIN && errno != EINTR) {
-        return -1;
+      const ssize_t sent = send(socket_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+        return false;
       }
-      sent += now > 0 ? static_cast<std::size_t>(now) : 0;
+      if (sent > 0) {
+        text.remove_prefix(static_cast<std::size_t>(sent));
+        deadline = HttpTime::now() + kHttpPatience;
+      }
     }
-    return static_cast<ssize_t>(size);
+    return true;
   }
-
-  void get_remote_ip_and_port(std::string&, int&) const override {}
-  void get_local_ip_and_port(std::string&, int&) const override {}
-  [[nodiscard]] socket_t socket() const override { return socket_; }
 
   /// Reads what the peer still sends, within the bounds: a connection that is closed before is
   /// reset, and the peer may lose the answer.
   void drain() {
+    const HttpTime::time_point deadline = HttpTime::now() + kHttpPatience;
     ::shutdown(socket_, SHUT_WR);
     char rest[1024];
-    while (read(rest, sizeof rest) > 0) {
+    while (read(rest, sizeof rest, deadline) > 0) {
     }
   }
 
  private:
-  [[nodiscard]] bool wait_for(short events) const {
-    while (!ending_ && HttpTime::now() < deadline_) {
+  /// Returns the number of bytes read; 0 at the end, beyond the bounds and after a fault.
+  [[nodiscard]] std::size_t read(char* to, std::size_t size, HttpTime::time_point deadline) {
+    if (left_ == 0 || !wait_for(POLLIN, deadline)) {
+      return 0;
+    }
+    const ssize_t got = recv(socket_, to, std::min(size, left_), 0);
+    if (got <= 0) {
+      return 0;
+    }
+    left_ -= static_cast<std::size_t>(got);
+    return static_cast<std::size_t>(got);
+  }
+
+  [[nodiscard]] bool wait_for(short events, HttpTime::time_point deadline) const {
+    while (!ending_ && HttpTime::now() < deadline) {
       pollfd one{socket_, events, 0};
       if (poll(&one, 1, static_cast<int>(kHttpLook.count())) > 0) {
         return true;
@@ -85,179 +153,164 @@ class BoundedStream : public httplib::Stream {
     return false;
   }
 
-  const socket_t socket_;
+  const int socket_;
   const std::atomic<bool>& ending_;
-  HttpTime::time_point deadline_;
   std::size_t left_ = kHttpRequestBytes;
 };
 
-/// True on the accepting thread while it handles a connection beyond kHttpConnections.
-thread_local bool is_surplus = false;
-
-/// BoundedThreads answers at most kHttpConnections connections at once. It hands further ones back
-/// at once, to be closed.
-class BoundedThreads : public httplib::TaskQueue {
- public:
-  void enqueue(std::function<void()> answer) override {
-    if (inside_.fetch_add(1) >= kHttpConnections) {
-      is_surplus = true;
-      answer();
-      is_surplus = false;
-      inside_.fetch_sub(1);
-      return;
-    }
-    threads_.enqueue([this, answer = std::move(answer)] {
-      answer();
-      inside_.fetch_sub(1);
-    });
-  }
-  void shutdown() override { threads_.shutdown(); }
-
- private:
-  std::atomic<std::size_t> inside_{0};
-  httplib::ThreadPool threads_{kHttpConnections};
+struct FreeAddresses {
+  void operator()(addrinfo* found) const { freeaddrinfo(found); }
 };
 
-std::string only_header(const httplib::Request& request, const char* name) {
-  return request.get_header_value_count(name) == 1 ? request.get_header_value(name) : "";
+[[noreturn]] void refuse_to_listen(const std::string& address, int port, const char* why) {
+  throw Error(
+      Errc::UsageArgument,
+      fmt::format(
+          "cannot listen on {}:{}: {}; choose another port, or 0 for any", address, port, why));
 }
 
-HttpRequest request_of(const httplib::Request& request) {
-  constexpr std::string_view kBearer = "Bearer ";
-  HttpRequest made{.method = request.method,
-                   .path = request.path,
-                   .host = only_header(request, "Host"),
-                   .origin = request.has_header("Origin") ? request.get_header_value("Origin") : "",
-                   .token = request.get_param_value("token")};
-  const std::string authorization = only_header(request, "Authorization");
-  if (authorization.starts_with(kBearer)) {
-    made.bearer = authorization.substr(kBearer.size());
+/// Without SO_REUSEPORT, with which two runs could share a port.
+Descriptor listen_at(const std::string& address, int port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+    refuse_to_listen(address, port, "the address cannot be used");
+  }
+  const std::unique_ptr<addrinfo, FreeAddresses> where(found);
+  Descriptor made(socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int yes = 1;
+  if (!made || setsockopt(made.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+      bind(made.number(), where->ai_addr, where->ai_addrlen) != 0 ||
+      listen(made.number(), SOMAXCONN) != 0) {
+    refuse_to_listen(address, port, std::strerror(errno));
   }
   return made;
 }
 
-bool has_body(const httplib::Request& request) {
-  const std::string length = request.get_header_value("Content-Length");
-  return request.has_header("Transfer-Encoding") || (!length.empty() && length != "0");
-}
-
-void fill_response(HttpAnswer answer, httplib::Response& response) {
-  response.status = answer.status;
-  response.set_header("Cache-Control", "no-store");
-  response.set_header("X-Content-Type-Options", "nosniff");
-  response.set_header("X-Frame-Options", "DENY");
-  // With no-referrer a browser would name no origin in the posts of our own page.
-  response.set_header("Referrer-Policy", "same-origin");
-  if (!answer.stream) {
-    if (!answer.body.empty()) {
-      response.set_content(answer.body, answer.type);
-    }
-    return;
-  }
-  response.set_chunked_content_provider(
-      answer.type, [next = std::move(answer.stream)](std::size_t, httplib::DataSink& sink) {
-        const std::optional<std::string> text = next();
-        if (!text) {
-          sink.done();
-          return true;
-        }
-        return text->empty() || sink.write(text->data(), text->size());
-      });
-}
-
-/// Listener is the library's server with our connections. All requests are answered before its
-/// routing, which would read bodies.
-class BoundedServer : public httplib::Server {
- public:
-  explicit BoundedServer(HttpHandler handler) {
-    new_task_queue = [] { return new BoundedThreads; };
-    // Without the library's SO_REUSEPORT, with which two runs could share a port.
-    set_socket_options([](socket_t socket) {
-      const int yes = 1;
-      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    });
-    set_pre_routing_handler([handler = std::move(handler)](const httplib::Request& request,
-                                                           httplib::Response& response) {
-      fill_response(has_body(request) ? HttpAnswer{.status = 413} : handler(request_of(request)),
-                    response);
-      return HandlerResponse::Handled;
-    });
-  }
-
-  void end() {
-    ending_ = true;
-    stop();
-  }
-
- private:
-  bool process_and_close_socket(socket_t socket) override {
-    bool answered = false;
-    if (!is_surplus) {
-      fcntl(socket, F_SETFD, FD_CLOEXEC);
-      BoundedStream stream(socket, ending_);
-      bool closed = false;
-      // Ranges and compression would multiply the memory of an answer.
-      answered = process_request(stream, true, closed, [](httplib::Request& request) {
-        request.ranges.clear();
-        request.headers.erase("Accept-Encoding");
-      });
-      stream.drain();
-    }
-    ::shutdown(socket, SHUT_RDWR);
-    ::close(socket);
-    return answered;
-  }
-
-  std::atomic<bool> ending_{false};
-};
-
-/// Makes the server, whose constructor ignores SIGPIPE for the whole process, and undoes that:
-/// BoundedStream needs it not.
-std::unique_ptr<BoundedServer> made_server(HttpHandler handler) {
-  struct sigaction before {};
-  sigaction(SIGPIPE, nullptr, &before);
-  auto server = std::make_unique<BoundedServer>(std::move(handler));
-  sigaction(SIGPIPE, &before, nullptr);
-  return server;
+int port_of(const Descriptor& listener) {
+  sockaddr_storage at{};
+  socklen_t size = sizeof at;
+  getsockname(listener.number(), reinterpret_cast<sockaddr*>(&at), &size);
+  return ntohs(at.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(at).sin6_port
+                                        : reinterpret_cast<const sockaddr_in&>(at).sin_port);
 }
 
 }  // namespace
 
-struct HttpServer::Impl {
-  std::unique_ptr<BoundedServer> server;
-  int port = 0;
-  std::thread thread;
+class HttpServer::Impl {
+ public:
+  Impl(const std::string& address, int port, HttpHandler handler)
+      : handler_(std::move(handler)),
+        listener_(listen_at(address, port)),
+        port_(port_of(listener_)) {
+    accepted_.reserve(kHttpConnections);
+  }
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) {
+      thread.join();
+    }
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  /// The one that accepts comes last: the handler does not run if a thread cannot be had.
+  void start() {
+    threads_.reserve(kHttpConnections + 1);
+    for (std::size_t i = 0; i < kHttpConnections; ++i) {
+      threads_.emplace_back([this] { answer_all(); });
+    }
+    threads_.emplace_back([this] { accept_all(); });
+  }
+
+  [[nodiscard]] int port() const { return port_; }
+
+ private:
+  void accept_all() {
+    while (!ending_) {
+      pollfd one{listener_.number(), POLLIN, 0};
+      if (poll(&one, 1, static_cast<int>(kHttpLook.count())) <= 0) {
+        continue;
+      }
+      Descriptor socket(accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!socket) {  // out of descriptors: the connection stays, and poll would return at once
+        (void)poll(nullptr, 0, static_cast<int>(kHttpLook.count()));
+        continue;
+      }
+      const std::lock_guard lock(mutex_);
+      if (inside_ < kHttpConnections) {
+        ++inside_;
+        accepted_.push_back(std::move(socket));  // there is room for all that are inside
+        changed_.notify_one();
+      }
+    }
+  }
+
+  void answer_all() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return ending_ || !accepted_.empty(); });
+      if (ending_) {
+        return;
+      }
+      {
+        const Descriptor socket = std::move(accepted_.front());
+        accepted_.erase(accepted_.begin());
+        lock.unlock();
+        try {
+          answer(socket.number());
+        } catch (...) {  // such as a lack of memory: it ends this connection, and not the run
+        }
+      }
+      lock.lock();
+      --inside_;
+    }
+  }
+
+  void answer(int socket) const {
+    HttpConnection connection(socket, ending_);
+    if (const std::optional<std::string> head = connection.read_head()) {
+      answer_head(*head, connection);
+      connection.drain();
+    }
+  }
+
+  void answer_head(const std::string& head, const HttpConnection& connection) const {
+    const std::optional<HttpRequest> request = parse_http_request(head);
+    const HttpAnswer made = request ? handler_(*request) : HttpAnswer{.status = 400};
+    bool goes_on = connection.write(head_of(made)) && connection.write(made.body);
+    while (goes_on && made.stream) {
+      const std::optional<std::string> text = made.stream();
+      goes_on = text && connection.write(*text);
+    }
+  }
+
+  const HttpHandler handler_;
+  const Descriptor listener_;
+  const int port_;
+  std::atomic<bool> ending_{false};  ///< set with the mutex, read without it too
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Descriptor> accepted_;  ///< that no thread answers yet
+  std::size_t inside_ = 0;            ///< accepted, and not yet answered
+  std::vector<std::thread> threads_;
 };
 
 HttpServer::HttpServer(const std::string& address, int port, HttpHandler handler)
-    : impl_(std::make_unique<Impl>()) {
-  impl_->server = made_server(std::move(handler));
-  errno = 0;
-  const bool bound = port == 0 ? (impl_->port = impl_->server->bind_to_any_port(address)) > 0
-                               : impl_->server->bind_to_port(address, port);
-  if (!bound) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("cannot listen on {}:{}: {}; choose another port, or 0 for any",
-                            address,
-                            port,
-                            errno == 0 ? "the address cannot be used" : std::strerror(errno)));
-  }
-  if (port != 0) {
-    impl_->port = port;
-  }
-  impl_->thread = std::thread([server = impl_->server.get()] { server->listen_after_bind(); });
-  while (!impl_->server->is_running()) {
-    std::this_thread::yield();  // before that, end() would be lost
-  }
+    : impl_(std::make_unique<Impl>(address, port, std::move(handler))) {
+  impl_->start();
 }
 
-HttpServer::~HttpServer() {
-  impl_->server->end();
-  impl_->thread.join();
-}
+HttpServer::~HttpServer() = default;
 
 int HttpServer::port() const {
-  return impl_->port;
+  return impl_->port();
 }
 
 }  // namespace stagecraft

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "stagecraft/scheduler/measured/measured_waits.h"
 
@@ -18,9 +19,16 @@ constexpr std::array kWaitCauses{WaitCause::WarmUp,
                                  WaitCause::Overhead,
                                  WaitCause::Drain};
 
+/// Returns the text with what is no UTF-8 replaced, as state_json() replaces it.
+std::string as_utf8(std::string_view text) {
+  using Json = nlohmann::json;
+  const std::string quoted = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json::parse(quoted).get<std::string>();
+}
+
 std::string label_text(std::string_view text) {
   std::string escaped;
-  for (const char c : text) {
+  for (const char c : as_utf8(text)) {
     escaped += c == '\\' ? "\\\\" : c == '"' ? "\\\"" : c == '\n' ? "\\n" : std::string(1, c);
   }
   return escaped;
@@ -64,6 +72,10 @@ class MetricsPage {
   std::string text_;
 };
 
+std::string counted_label(const WatchedState& state) {
+  return fmt::format("of=\"{}\"", label_text(state.run.counted));
+}
+
 void add_waits(const WatchedState& state, MetricsPage& page) {
   const auto& timeline = state.last.timeline;
   if (!timeline) {
@@ -83,6 +95,26 @@ void add_waits(const WatchedState& state, MetricsPage& page) {
                  fmt::format("row=\"{}\",cause=\"{}\"", row, to_string(cause)));
     }
   }
+}
+
+void add_last_step(const WatchedState& state, MetricsPage& page) {
+  if (!state.has_step) {
+    return;
+  }
+  const WatchedStep& last = state.last;
+  page.one("loss", "gauge", "Mean loss of the last step.", last.loss);
+  page.one("step_seconds", "gauge", "Seconds of the last step.", last.seconds);
+  page.one("counted_per_second",
+           "gauge",
+           "Samples or tokens per second in the last step.",
+           last.per_second,
+           counted_label(state));
+  page.one("bubble_ratio",
+           "gauge",
+           "Share of rank time in which nothing was computed, in the last step.",
+           last.bubble);
+  page.one("learning_rate", "gauge", "Learning rate of the last step.", last.learning_rate);
+  page.one("gradient_norm", "gauge", "Norm of its gradient.", last.gradient_norm);
 }
 
 void add_ranks(const WatchedState& state, MetricsPage& page) {
@@ -114,8 +146,6 @@ void add_ranks(const WatchedState& state, MetricsPage& page) {
 
 std::string metrics_text(const WatchedState& state) {
   MetricsPage page;
-  const WatchedStep& last = state.last;
-  const std::string counted = fmt::format("of=\"{}\"", label_text(state.run.counted));
   page.one("run_info",
            "gauge",
            "The run, in labels.",
@@ -125,23 +155,14 @@ std::string metrics_text(const WatchedState& state) {
                        label_text(state.run.schedule)));
   page.one("ended", "gauge", "1 once the run has ended.", state.phase == WatchPhase::Ended ? 1 : 0);
   page.one("paused", "gauge", "1 while it is paused.", state.phase == WatchPhase::Paused ? 1 : 0);
-  page.one("step", "gauge", "Updates made.", static_cast<double>(last.step));
+  page.one("step", "gauge", "Updates made.", static_cast<double>(state.last.step));
   page.one("steps", "gauge", "Step at which the run ends.", static_cast<double>(state.run.steps));
-  page.one("loss", "gauge", "Mean loss of the last step.", last.loss);
-  page.one("step_seconds", "gauge", "Seconds of the last step.", last.seconds);
   page.one("running_seconds", "gauge", "Seconds of the step in progress.", state.running_seconds);
   page.one("counted_total",
            "counter",
            "Samples or tokens since this process began.",
            static_cast<double>(state.counted),
-           counted);
-  page.one("counted_per_second", "gauge", "The same in the last step.", last.per_second, counted);
-  page.one("bubble_ratio",
-           "gauge",
-           "Share of rank time in which nothing was computed, in the last step.",
-           last.bubble);
-  page.one("learning_rate", "gauge", "Learning rate of the last step.", last.learning_rate);
-  page.one("gradient_norm", "gauge", "Norm of its gradient.", last.gradient_norm);
+           counted_label(state));
   page.head("sent_bytes_total",
             "counter",
             "Bytes of activations and gradients between stages, by transport.");
@@ -153,6 +174,7 @@ std::string metrics_text(const WatchedState& state) {
            "counter",
            "Checkpoints that this process has written.",
            static_cast<double>(state.checkpoints_written));
+  add_last_step(state, page);
   add_waits(state, page);
   add_ranks(state, page);
   return page.text();

@@ -83,6 +83,11 @@ StateObject timeline_json(const WatchedState& state) {
   return {{"step", state.last.step}, {"makespan_seconds", span.length()}, {"rows", rows}};
 }
 
+/// Returns a figure of a step; null if none was made.
+StateObject of_step(double figure, const WatchedState& state) {
+  return state.has_step ? StateObject(figure) : StateObject(nullptr);
+}
+
 StateObject events_json(const std::vector<WatchEvent>& events, const char* name) {
   StateObject list = StateObject::array();
   for (const WatchEvent& event : events) {
@@ -93,7 +98,7 @@ StateObject events_json(const std::vector<WatchEvent>& events, const char* name)
 
 }  // namespace
 
-std::string state_json(const WatchedState& state) {
+std::string state_json(const WatchedState& state, StateParts parts) {
   StateObject ranks = StateObject::array(), bytes = ranks;
   for (std::size_t r = 0; r < state.run.ranks.size(); ++r) {
     ranks.push_back(rank_json(state, r));
@@ -102,31 +107,33 @@ std::string state_json(const WatchedState& state) {
     bytes.push_back({{"route", to_string(one.route)}, {"bytes", one.bytes}});
   }
   const WatchedStep& last = state.last;
-  const StateObject object{{"stagecraft", "watch"},
-                           {"version", kStateVersion},
-                           {"phase", phase_name(state.phase)},
-                           {"end", state.end},
-                           {"model", state.run.model},
-                           {"schedule", state.run.schedule},
-                           {"step", last.step},
-                           {"steps", state.run.steps},
-                           {"loss", last.loss},
-                           {"seconds", last.seconds},
-                           {"counted", state.run.counted},
-                           {"counted_total", state.counted},
-                           {"per_second", last.per_second},
-                           {"bubble_fraction", last.bubble},
-                           {"learning_rate", last.learning_rate},
-                           {"gradient_norm", last.gradient_norm},
-                           {"running_seconds", state.running_seconds},
-                           {"waits", state.waits},
-                           {"takes_checkpoints", state.run.takes_checkpoints},
-                           {"ranks", ranks},
-                           {"sent", bytes},
-                           {"curve", curve_json(state)},
-                           {"timeline", timeline_json(state)},
-                           {"checkpoints", events_json(state.checkpoints, "file")},
-                           {"messages", events_json(state.messages, "text")}};
+  StateObject object{{"stagecraft", "watch"},
+                     {"version", kStateVersion},
+                     {"phase", phase_name(state.phase)},
+                     {"end", state.end},
+                     {"model", state.run.model},
+                     {"schedule", state.run.schedule},
+                     {"step", last.step},
+                     {"steps", state.run.steps},
+                     {"loss", of_step(last.loss, state)},
+                     {"seconds", of_step(last.seconds, state)},
+                     {"counted", state.run.counted},
+                     {"counted_total", state.counted},
+                     {"per_second", of_step(last.per_second, state)},
+                     {"bubble_fraction", of_step(last.bubble, state)},
+                     {"learning_rate", of_step(last.learning_rate, state)},
+                     {"gradient_norm", of_step(last.gradient_norm, state)},
+                     {"running_seconds", state.running_seconds},
+                     {"waits", state.waits},
+                     {"takes_checkpoints", state.run.takes_checkpoints},
+                     {"ranks", ranks},
+                     {"sent", bytes},
+                     {"curve", curve_json(state)},
+                     {"checkpoints", events_json(state.checkpoints, "file")},
+                     {"messages", events_json(state.messages, "text")}};
+  if (parts == StateParts::All) {
+    object["timeline"] = timeline_json(state);
+  }
   return object.dump(-1, ' ', false, StateObject::error_handler_t::replace);
 }
 

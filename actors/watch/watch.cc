@@ -1,6 +1,10 @@
 #include "stagecraft/actors/watch/watch.h"
 
 #include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -25,19 +29,20 @@ constexpr std::chrono::milliseconds kEventWait{650};
 /// The time between two looks at a step that may be late.
 constexpr std::chrono::milliseconds kLateLook{250};
 
-/// The longest that the end of a run waits until those who follow have its last state.
-constexpr std::chrono::milliseconds kFarewell{1000};
+/// The longest that the end of a run waits until those who watch have its last state.
+constexpr std::chrono::milliseconds kFarewell{1500};
 
 constexpr const char* kJsonType = "application/json";
 
 /// Returns the events of a run for one who follows: its state whenever it has changed and while a
-/// step runs, else a comment. Ends after the state in which the run has ended.
+/// step runs, else a comment. A timeline that it has had is left out. Ends after the state in which the run has ended.
 std::function<std::optional<std::string>()> events_of(WatchBoard& board) {
   struct Events {
     explicit Events(WatchBoard& of) : follower(of) {}
 
     WatchBoard::Follower follower;
     std::uint64_t seen = 0;
+    std::shared_ptr<const MeasuredStep> timeline;  ///< the last one sent; null at first
     bool ended = false;
   };
   return [&board, e = std::make_shared<Events>(board)]() -> std::optional<std::string> {
@@ -50,13 +55,12 @@ std::function<std::optional<std::string>()> events_of(WatchBoard& board) {
     if (!changed && state.running_seconds == 0.0) {
       return ": nothing new\n\n";
     }
+    const bool is_known = e->timeline != nullptr && e->timeline == state.last.timeline;
+    e->timeline = state.last.timeline;
     e->ended = state.phase == WatchPhase::Ended;
-    return "data: " + state_json(state) + "\n\n";
+    return "data: " + state_json(state, is_known ? StateParts::WithoutTimeline : StateParts::All) +
+           "\n\n";
   };
-}
-
-HttpAnswer json_answer(std::string body) {
-  return {.status = 200, .type = kJsonType, .body = std::move(body) + '\n'};
 }
 
 /// Answers a request that changes the run: 202 if the run will follow it, 409 with the reason if it
@@ -74,6 +78,60 @@ HttpAnswer wish_answer(const char* why_not) {
                               "\n",
                               why_not)};
 }
+
+/// StepInProgress shows a step as in progress while it lives.
+class StepInProgress {
+ public:
+  explicit StepInProgress(WatchBoard& board) : board_(board) { board_.begin_step(); }
+  ~StepInProgress() { board_.leave_step(); }
+  StepInProgress(const StepInProgress&) = delete;
+  StepInProgress& operator=(const StepInProgress&) = delete;
+
+ private:
+  WatchBoard& board_;
+};
+
+/// WaitsShown shows who waits for whom while it lives and somebody looks. A thread asks, so that
+/// the result of the step does not wait for silent ranks. Its end waits for the answer in progress.
+class WaitsShown {
+ public:
+  WaitsShown(WatchBoard& board, Trainer& trainer)
+      : board_(board), trainer_(trainer), thread_(clock_->start([this] { ask(); })) {}
+  ~WaitsShown() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    thread_.reset();
+  }
+  WaitsShown(const WaitsShown&) = delete;
+  WaitsShown& operator=(const WaitsShown&) = delete;
+
+ private:
+  void ask() noexcept {
+    try {
+      std::unique_lock lock(mutex_);
+      while (!ends_) {
+        lock.unlock();
+        if (board_.is_looked_at()) {
+          board_.set_waits(trainer_.waits());
+        }
+        lock.lock();
+        clock_->wait_until(changed_, lock, clock_->now() + kLateLook, [&] { return ends_; });
+      }
+    } catch (const std::exception&) {  // the step's own error tells why
+    }
+  }
+
+  const std::shared_ptr<const Clock> clock_ = Clock::current();
+  WatchBoard& board_;
+  Trainer& trainer_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ends_ = false;
+  std::unique_ptr<Clock::Thread> thread_;
+};
 
 }  // namespace
 
@@ -96,6 +154,9 @@ struct Watch::Impl {
     if (!may_watch(request, place, token)) {
       return {.status = 403};
     }
+    if (request.has_body) {
+      return {.status = 413};
+    }
     if (request.method == "GET") {
       return shown(request.path);
     }
@@ -108,11 +169,13 @@ struct Watch::Impl {
               .body = render_run_page(title, state_json(board.look()))};
     }
     if (path == "/state") {
-      return json_answer(state_json(board.look()));
+      // Those who ask again and again are to have the last state, too.
+      auto follower = std::make_shared<WatchBoard::Follower>(board);
+      return {.type = kJsonType, .body = state_json(board.look()) + '\n', .held = follower};
     }
     if (path == "/metrics") {
       return {.type = "text/plain; version=0.0.4; charset=utf-8",
-              .body = metrics_text(board.look())};
+              .body = metrics_text(board.state())};
     }
     if (path == "/events") {
       return {.type = "text/event-stream", .stream = events_of(board)};
@@ -137,7 +200,7 @@ struct Watch::Impl {
 
   template <class Change>
   [[nodiscard]] HttpAnswer wish(Change&& change) {
-    return wish_answer(board.wish(change) ? nullptr : "the run has ended");
+    return wish_answer(board.wish(change) ? nullptr : "the run has ended or is about to");
   }
 };
 
@@ -162,12 +225,20 @@ std::string Watch::link() const {
   return watch_link(impl_->place, impl_->token);
 }
 
+void Watch::begin_after(std::int64_t step) {
+  impl_->board.begin_after(step);
+}
+
 StepResult Watch::wait(const StepFuture& step, Trainer& trainer) {
-  impl_->board.begin_step();
+  const StepInProgress in_progress(impl_->board);
   const std::shared_ptr<const Clock> clock = Clock::current();
+  std::optional<WaitsShown> shown;
   while (!step.wait_until(clock->now() + kLateLook)) {
-    if (impl_->board.is_late() && impl_->board.is_looked_at()) {
-      impl_->board.set_waits(trainer.waits());
+    if (!shown && impl_->board.is_late()) {
+      try {
+        shown.emplace(impl_->board, trainer);
+      } catch (const std::system_error&) {  // no thread: the run goes on without
+      }
     }
   }
   return step.get();
@@ -213,6 +284,10 @@ bool Watch::wants_end() const {
 
 bool Watch::wants_pause(std::chrono::milliseconds limit) {
   return impl_->board.wait_paused(limit);
+}
+
+void Watch::take_no_wishes() {
+  impl_->board.take_no_wishes();
 }
 
 void Watch::end(const std::string& how) {

@@ -9,9 +9,11 @@
 ///   }
 ///
 /// `stagecraft train --serve` and programs use it. Thread: one at a time, that of the trainer; its
-/// server has threads of its own, which never touch the trainer.
-/// WO-1: nobody who watches delays a step by more than a copy of the state in memory (VB-1), but
-///       for the questions to the ranks' agents while a step is late and somebody looks.
+/// server has threads of its own, which never touch the trainer. While a step is late, another one
+/// asks it who waits for whom (Trainer::waits).
+/// WO-1: nobody who watches delays a step by more than a copy of the state in memory (VB-1). Only
+///       a late step's result, while somebody looks, waits for the answer to a question to the
+///       ranks' agents that was asked before it came: 2 s at most, if a rank is silent.
 /// WO-2: only those with the token get anything (watch_access.h), within bounds (http_server.h).
 #pragma once
 
@@ -42,8 +44,11 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  /// Returns "http://127.0.0.1:PORT/?token=...". Who has it may watch the run and end it.
+  /// Returns "http://127.0.0.1:PORT/?token=...". Anyone with the link can watch the run and end it.
   [[nodiscard]] std::string link() const;
+
+  /// Tells that the run continues another, after so many updates. Call it before the first step.
+  void begin_after(std::int64_t step);
 
   /// Waits for a step of the trainer and returns its result. While the step is late and somebody
   /// looks, shows who waits for whom (Trainer::waits). Errors: those of StepFuture::get.
@@ -72,6 +77,10 @@ class Watch {
   /// Returns whether a watcher wants the run to pause; if so, after waiting for another wish for at
   /// most `limit`. Call it again while it does.
   [[nodiscard]] bool wants_pause(std::chrono::milliseconds limit);
+
+  /// Refuses all wishes from now on, with the reason. Call it after the last step, before what
+  /// follows the steps.
+  void take_no_wishes();
 
   /// Shows the run as ended. Its last state can be read until this object ends. Only the first call
   /// counts.

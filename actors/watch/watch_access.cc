@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
@@ -14,6 +15,7 @@ namespace stagecraft {
 namespace {
 
 constexpr int kMostPort = 65535;
+constexpr int kWebPort = 80;
 
 [[noreturn]] void refuse_place(const std::string& text) {
   throw Error(Errc::UsageArgument,
@@ -33,6 +35,25 @@ int port_in(std::string_view digits, const std::string& text) {
 bool is_token(const std::string& offered, const std::string& token) {
   return offered.size() == token.size() &&
          CRYPTO_memcmp(offered.data(), token.data(), token.size()) == 0;
+}
+
+/// Returns the address as browsers and the system write it; empty if it is none.
+std::string as_browsers_write(const std::string& address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  in_addr four{};
+  in6_addr six{};
+  if (inet_pton(AF_INET, address.c_str(), &four) == 1) {
+    return inet_ntop(AF_INET, &four, text, sizeof text);
+  }
+  return inet_pton(AF_INET6, address.c_str(), &six) == 1
+             ? inet_ntop(AF_INET6, &six, text, sizeof text)
+             : std::string();
+}
+
+/// Returns a host of a header with its port, which browsers leave out if it is kWebPort.
+std::string with_port(const std::string& host, const WatchPlace& place) {
+  const bool has_port = host.find(':', host.rfind(']') + 1) != std::string::npos;
+  return has_port || place.port != kWebPort ? host : fmt::format("{}:{}", host, kWebPort);
 }
 
 std::string in_link(const WatchPlace& place) {
@@ -57,11 +78,11 @@ WatchPlace parse_watch_place(const std::string& text) {
   if (address == "localhost") {
     address = "127.0.0.1";
   }
-  if (address.find_first_not_of("0123456789abcdefABCDEF.:") != std::string::npos) {
-    refuse_place(text);
-  }
   if (!address.empty()) {
-    place.address = address;
+    place.address = as_browsers_write(address);
+  }
+  if (place.address.empty()) {
+    refuse_place(text);
   }
   if (!is_loopback(place.address)) {
     throw Error(Errc::UsageArgument,
@@ -86,9 +107,12 @@ std::string make_token() {
 }
 
 bool may_watch(const HttpRequest& request, const WatchPlace& place, const std::string& token) {
-  const bool is_here =
-      request.host == in_link(place) || request.host == fmt::format("localhost:{}", place.port);
-  const bool is_own = request.origin.empty() || request.origin == "http://" + request.host;
+  constexpr std::string_view kScheme = "http://";
+  const std::string host = with_port(request.host, place);
+  const bool is_here = host == in_link(place) || host == fmt::format("localhost:{}", place.port);
+  const bool is_own =
+      request.origin.empty() || (request.origin.starts_with(kScheme) &&
+                                 with_port(request.origin.substr(kScheme.size()), place) == host);
   const bool changes = request.method != "GET";
   return is_here && is_own &&
          (is_token(request.bearer, token) || (!changes && is_token(request.token, token)));

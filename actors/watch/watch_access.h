@@ -11,11 +11,11 @@
 
 #include <string>
 
-#include "stagecraft/actors/watch/http_server.h"
+#include "stagecraft/actors/watch/http_request.h"
 
 namespace stagecraft {
 
-/// WatchPlace is where a run is watched. The address is in digits.
+/// WatchPlace is where a run is watched. The address is in digits, as browsers write it.
 struct WatchPlace {
   std::string address = "127.0.0.1";
   int port = 0;

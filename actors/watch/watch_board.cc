@@ -17,28 +17,36 @@ void keep_newest(std::vector<WatchEvent>& events) {
   }
 }
 
-double seconds_since(WatchBoard::Clock::time_point begin) {
-  return std::chrono::duration<double>(WatchBoard::Clock::now() - begin).count();
-}
-
 }  // namespace
 
 WatchBoard::WatchBoard(WatchedRun run)
-    : step_begun_(Clock::now()), looked_at_(Clock::now() - 2 * kAttention) {
+    : step_begun_(clock_->now()), looked_at_(clock_->now() - 2 * kAttention) {
   state_.run = std::move(run);
+}
+
+void WatchBoard::begin_after(std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  state_.last.step = step;
+  tell_change();
 }
 
 void WatchBoard::begin_step() {
   const std::lock_guard lock(mutex_);
   in_step_ = true;
-  step_begun_ = Clock::now();
+  step_begun_ = clock_->now();
+  state_.waits.clear();
   state_.phase = WatchPhase::Running;
+}
+
+void WatchBoard::leave_step() {
+  const std::lock_guard lock(mutex_);
+  in_step_ = false;
+  state_.waits.clear();
+  tell_change();
 }
 
 void WatchBoard::end_step(WatchedStep step, std::int64_t counted) {
   const std::lock_guard lock(mutex_);
-  in_step_ = false;
-  state_.waits.clear();
   state_.counted += counted;
   step.per_second = step.seconds > 0 ? static_cast<double>(counted) / step.seconds : 0.0;
   curve_.add({step.step, step.loss, step.seconds, step.per_second});
@@ -46,6 +54,7 @@ void WatchBoard::end_step(WatchedStep step, std::int64_t counted) {
     count_bytes(*step.timeline);
   }
   state_.last = std::move(step);
+  state_.has_step = true;
   tell_change();
 }
 
@@ -82,12 +91,22 @@ void WatchBoard::add_message(const std::string& text) {
   tell_change();
 }
 
+void WatchBoard::take_no_wishes() {
+  const std::lock_guard lock(mutex_);
+  takes_wishes_ = false;
+  if (state_.phase == WatchPhase::Paused) {
+    state_.phase = WatchPhase::Running;
+    tell_change();
+  }
+}
+
 void WatchBoard::end(const std::string& how) {
   const std::lock_guard lock(mutex_);
   if (state_.phase == WatchPhase::Ended) {
     return;
   }
-  in_step_ = false;
+  in_step_ = takes_wishes_ = false;
+  state_.waits.clear();
   state_.phase = WatchPhase::Ended;
   state_.end = how;
   tell_change();
@@ -95,13 +114,12 @@ void WatchBoard::end(const std::string& how) {
 
 bool WatchBoard::is_late() const {
   const std::lock_guard lock(mutex_);
-  return in_step_ &&
-         seconds_since(step_begun_) > std::max(kLeastLate, kLateFactor * state_.last.seconds);
+  return in_step_ && seconds_of_step() > std::max(kLeastLate, kLateFactor * state_.last.seconds);
 }
 
 bool WatchBoard::is_looked_at() const {
   const std::lock_guard lock(mutex_);
-  return followers_ > 0 || Clock::now() - looked_at_ < kAttention;
+  return followers_ > 0 || clock_->now() - looked_at_ < kAttention;
 }
 
 WatchWishes WatchBoard::wishes() const {
@@ -121,7 +139,8 @@ bool WatchBoard::wait_paused(std::chrono::milliseconds limit) {
     state_.phase = WatchPhase::Paused;
     tell_change();
   }
-  changed_.wait_for(lock, limit, [&] { return !stays() || wishes_.checkpoint; });
+  clock_->wait_until(
+      changed_, lock, clock_->now() + limit, [&] { return !stays() || wishes_.checkpoint; });
   if (!stays() && state_.phase == WatchPhase::Paused) {
     state_.phase = WatchPhase::Running;
     tell_change();
@@ -129,21 +148,32 @@ bool WatchBoard::wait_paused(std::chrono::milliseconds limit) {
   return stays();
 }
 
-WatchedState WatchBoard::look() {
+WatchedState WatchBoard::state() const {
   const std::lock_guard lock(mutex_);
-  looked_at_ = Clock::now();
   WatchedState copy = state_;
-  copy.running_seconds = in_step_ ? seconds_since(step_begun_) : 0.0;
+  copy.running_seconds = in_step_ ? seconds_of_step() : 0.0;
   copy.curve = curve_.points();
   return copy;
+}
+
+WatchedState WatchBoard::look() {
+  {
+    const std::lock_guard lock(mutex_);
+    looked_at_ = clock_->now();
+    end_is_seen_ = state_.phase == WatchPhase::Ended;
+    changed_.notify_all();
+  }
+  return state();
 }
 
 bool WatchBoard::wait_for_change(std::uint64_t& seen,
                                  std::chrono::milliseconds rest,
                                  std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, rest, [&] { return state_.phase == WatchPhase::Ended; });
-  const bool changed = changed_.wait_for(lock, limit, [&] { return version_ != seen; });
+  clock_->wait_until(
+      changed_, lock, clock_->now() + rest, [&] { return state_.phase == WatchPhase::Ended; });
+  const bool changed =
+      clock_->wait_until(changed_, lock, clock_->now() + limit, [&] { return version_ != seen; });
   seen = version_;
   return changed;
 }
@@ -161,7 +191,14 @@ WatchBoard::Follower::~Follower() {
 
 void WatchBoard::wait_for_followers(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, limit, [&] { return followers_ == 0; });
+  const bool is_polled = clock_->now() - looked_at_ < kAttention;
+  clock_->wait_until(changed_, lock, clock_->now() + limit, [&] {
+    return followers_ == 0 && (!is_polled || end_is_seen_);
+  });
+}
+
+double WatchBoard::seconds_of_step() const {
+  return std::chrono::duration<double>(clock_->now() - step_begun_).count();
 }
 
 void WatchBoard::tell_change() {

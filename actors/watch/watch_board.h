@@ -1,7 +1,7 @@
 /// WatchBoard is where a run and those who watch it meet: the run writes its state here and takes
 /// wishes, watchers read copies and leave wishes.
 ///
-/// Watch owns one. Thread: any; a mutex guards all, and is held for copies in memory alone, never
+/// Watch owns one. Thread: any, all by the clock of the one that makes it; a mutex guards all, and is held for copies in memory alone, never
 /// while a socket is written.
 /// VB-1: nobody who watches delays the run by more than such a copy.
 #pragma once
@@ -9,11 +9,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "stagecraft/actors/watch/watched_state.h"
+#include "stagecraft/base/clock.h"
 
 namespace stagecraft {
 
@@ -26,13 +28,15 @@ struct WatchWishes {
 
 class WatchBoard {
  public:
-  using Clock = std::chrono::steady_clock;
-
   explicit WatchBoard(WatchedRun run);
 
   // The run's side.
 
+  /// Tells the number of updates made before the first step.
+  void begin_after(std::int64_t step);
+  /// Between them runs a step, or a batch of one. Nobody waits for anybody beside them.
   void begin_step();
+  void leave_step();
   /// `counted`: samples or tokens of the step. Bytes are counted if its timeline is there.
   void end_step(WatchedStep step, std::int64_t counted);
   void set_routes(std::vector<std::vector<Route>> routes);
@@ -40,6 +44,8 @@ class WatchBoard {
   void set_waits(std::string waits);
   void add_checkpoint(std::int64_t step, const std::string& path);
   void add_message(const std::string& text);
+  /// Takes no wishes from now on: the run would not follow them.
+  void take_no_wishes();
   /// Says how the run ended. Only the first call counts.
   void end(const std::string& how);
   /// Returns whether the step in progress takes longer than steps usually do.
@@ -55,6 +61,9 @@ class WatchBoard {
 
   // The watchers' side.
 
+  /// Returns the state.
+  [[nodiscard]] WatchedState state() const;
+  /// Returns it to somebody who looks (is_looked_at).
   [[nodiscard]] WatchedState look();
   /// Waits `rest`, or less if the run ends, then until the state is newer than `seen`, which it
   /// replaces. Returns false if nothing has changed within `limit`.
@@ -73,15 +82,16 @@ class WatchBoard {
    private:
     WatchBoard& board_;
   };
-  /// Waits until no Follower lives.
+  /// Waits until no Follower lives and, if somebody has looked within the last kAttention, until
+  /// the end of the run was looked at.
   void wait_for_followers(std::chrono::milliseconds limit);
 
-  /// Changes the wishes as `change` does, unless the run has ended.
-  /// Returns false if it has.
+  /// Changes the wishes as `change` does, unless it takes none any more.
+  /// Returns false then.
   template <class Change>
   bool wish(Change&& change) {
     const std::lock_guard lock(mutex_);
-    if (state_.phase == WatchPhase::Ended) {
+    if (!takes_wishes_) {
       return false;
     }
     change(wishes_);
@@ -93,9 +103,11 @@ class WatchBoard {
   static constexpr std::size_t kMostEvents = 200;
 
  private:
+  [[nodiscard]] double seconds_of_step() const;
   void tell_change();
   void count_bytes(const MeasuredStep& timeline);
 
+  const std::shared_ptr<const Clock> clock_ = Clock::current();
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t version_ = 1;
@@ -103,10 +115,12 @@ class WatchBoard {
   WatchCurve curve_;
   WatchWishes wishes_;
   std::vector<std::vector<Route>> routes_;
+  bool takes_wishes_ = true;
   int followers_ = 0;
   bool in_step_ = false;
-  Clock::time_point step_begun_;
-  Clock::time_point looked_at_;  ///< long ago at first
+  bool end_is_seen_ = false;
+  Clock::Time step_begun_;
+  Clock::Time looked_at_;  ///< long ago at first
 };
 
 }  // namespace stagecraft

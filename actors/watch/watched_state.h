@@ -38,7 +38,7 @@ enum class WatchPhase : std::uint8_t { Running, Paused, Ended };
 
 /// WatchedStep is the last step.
 struct WatchedStep {
-  std::int64_t step = 0;  ///< updates made with it; 0: none yet
+  std::int64_t step = 0;  ///< updates made with it
   double loss = 0.0;
   double seconds = 0.0;
   double per_second = 0.0;
@@ -63,8 +63,9 @@ struct RouteBytes {
 struct WatchedState {
   WatchedRun run;
   WatchPhase phase = WatchPhase::Running;
-  std::string end;  ///< how the run ended; empty before
-  WatchedStep last;
+  std::string end;                ///< how the run ended; empty before
+  WatchedStep last;               ///< before the first one, the number of updates alone
+  bool has_step = false;          ///< whether `last` was made
   std::int64_t counted = 0;       ///< samples or tokens since the run was begun or continued
   double running_seconds = 0.0;   ///< of the step in progress; 0 between steps
   std::string waits;              ///< who waits for whom, while a step is late

@@ -4,7 +4,7 @@
 ///     |<-- warm-up -->|task|<- dependency ->|<- transfer ->|<- overhead ->|task|<-- drain -->|
 ///                          until it was made  until it came  until it ran
 ///
-/// Measurements adds them up; what a watched run shows has them one by one. Pure.
+/// Measurements adds them up; state_json lists them one by one. Pure.
 /// The tasks and waits of a row fill the span without a gap, as MM-1 needs it.
 #pragma once
 

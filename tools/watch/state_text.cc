@@ -16,19 +16,27 @@ namespace {
 
 constexpr std::size_t kNewest = 5;
 
-/// Returns a number; numbers that are not finite come as null.
+/// Returns a figure in a form such as "{:.4f}" or, for a function, in its words. What is not finite
+/// comes as null.
+template <class Form>
+std::string state_number(const nlohmann::ordered_json& value, Form&& words) {
+  return value.is_number() ? words(value.get<double>()) : "not finite";
+}
+
 std::string state_number(const nlohmann::ordered_json& value) {
-  return value.is_number() ? fmt::format("{:.4g}", value.get<double>()) : "not finite";
+  return state_number(value, [](double number) { return fmt::format("{:.4g}", number); });
 }
 
 std::string rank_rows(const nlohmann::ordered_json& state) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& rank : state.at("ranks")) {
     const auto seconds = [&](const char* name) {
-      return rank.contains(name) ? fmt::format("{:.4f}", rank.at(name).get<double>()) : "";
+      return rank.contains(name)
+                 ? state_number(rank.at(name), [](double s) { return fmt::format("{:.4f}", s); })
+                 : "";
     };
     const auto bytes = [&](const char* name) {
-      return rank.contains(name) ? bytes_text(rank.at(name).get<double>()) : "";
+      return rank.contains(name) ? state_number(rank.at(name), bytes_text) : "";
     };
     rows.push_back({rank.at("rank").dump(),
                     rank.at("stages").get<std::string>(),
@@ -46,18 +54,22 @@ std::string rank_rows(const nlohmann::ordered_json& state) {
 std::string cause_line(const nlohmann::ordered_json& timeline) {
   std::map<std::string, double> sums;
   double whole = 0;
+  const auto number = [](const nlohmann::ordered_json& value) {
+    return value.is_number() ? value.get<double>() : 0.0;
+  };
   for (const auto& row : timeline.at("rows")) {
-    whole += timeline.at("makespan_seconds").get<double>();
+    whole += number(timeline.at("makespan_seconds"));
     for (const auto& wait : row.at("waits")) {
-      sums[wait.at("cause")] +=
-          wait.at("end_seconds").get<double>() - wait.at("start_seconds").get<double>();
+      sums[wait.at("cause")] += number(wait.at("end_seconds")) - number(wait.at("start_seconds"));
     }
   }
   std::string text;
   for (const auto& [cause, seconds] : sums) {
     text += fmt::format("{}{} {}",
                         text.empty() ? "" : ", ",
-                        cause == "warm_up" ? "warm-up" : cause,
+                        cause == "warm_up"         ? "warm-up"
+                        : cause == "communication" ? "transfer"
+                                                   : cause,
                         percent_text(whole > 0 ? seconds / whole : 0.0));
   }
   return text.empty() ? "" : fmt::format("waits       {}\n", text);
@@ -80,15 +92,21 @@ std::string newest_lines(const nlohmann::ordered_json& events, const char* head,
 std::string state_line(const nlohmann::ordered_json& state) {
   const auto steps = state.at("steps").get<std::int64_t>();
   const std::string phase = state.at("phase");
-  return fmt::format("{}: step {}{}, loss {}, {} {}/s, {} s a step, idle {}\n",
-                     phase == "ended" ? "ended: " + state.at("end").get<std::string>() : phase,
-                     state.at("step").dump(),
-                     steps == 0 ? "" : fmt::format(" of {}", steps),
+  const std::string begin =
+      fmt::format("{}: step {}{}",
+                  phase == "ended" ? "ended: " + state.at("end").get<std::string>() : phase,
+                  state.at("step").dump(),
+                  steps == 0 ? "" : fmt::format(" of {}", steps));
+  if (state.at("curve").at("step").empty()) {
+    return begin + ", no step was made yet\n";
+  }
+  return fmt::format("{}, loss {}, {} {}/s, {} s a step, idle {}\n",
+                     begin,
                      state_number(state.at("loss")),
                      state_number(state.at("per_second")),
                      state.at("counted").get<std::string>(),
                      state_number(state.at("seconds")),
-                     percent_text(state.at("bubble_fraction")));
+                     state_number(state.at("bubble_fraction"), percent_text));
 }
 
 std::string state_text(const nlohmann::ordered_json& state) {

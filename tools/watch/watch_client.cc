@@ -1,7 +1,9 @@
 #include "stagecraft/tools/watch/watch_client.h"
 
 #include <charconv>
+#include <chrono>
 #include <regex>
+#include <thread>
 
 #include <fmt/format.h>
 #include <httplib.h>
@@ -11,7 +13,19 @@
 namespace stagecraft::tools {
 namespace {
 
-constexpr int kAskSeconds = 5;
+/// The longest that a question is asked again, and that one waits for its answer.
+constexpr std::chrono::seconds kAskPatience{3};
+constexpr std::chrono::milliseconds kAskAgain{200};
+
+[[noreturn]] void refuse_without_answer(httplib::Error error) {
+  throw Error(Errc::UsageFile,
+              error == httplib::Error::Connection
+                  ? std::string("nobody answers at this link: the run has ended, or it runs on "
+                                "another host; there, or through ssh -L, the link works")
+                  : fmt::format("the run at this link does not answer within {} s: it is stopped, "
+                                "or as many as it answers at once ask it; try again",
+                                kAskPatience.count()));
+}
 
 nlohmann::ordered_json read_answer(const httplib::Result& result) {
   if (result->status == 403) {
@@ -48,31 +62,36 @@ WatchClient::WatchClient(const std::string& link) {
   token_ = parts[5];
 }
 
-std::optional<nlohmann::ordered_json> WatchClient::state() const {
-  httplib::Client client(host_, port_);
-  client.set_read_timeout(kAskSeconds);
-  client.set_connection_timeout(kAskSeconds);
-  const auto result =
-      client.Get("/state", {{"Host", place_}, {"Authorization", "Bearer " + token_}});
-  return result ? std::optional(read_answer(result)) : std::nullopt;
+template <class Ask>
+nlohmann::ordered_json WatchClient::ask(Ask&& ask_through) const {
+  using Time = std::chrono::steady_clock;
+  const httplib::Headers headers{{"Host", place_}, {"Authorization", "Bearer " + token_}};
+  for (const Time::time_point begun = Time::now();; std::this_thread::sleep_for(kAskAgain)) {
+    httplib::Client client(host_, port_);
+    client.set_read_timeout(kAskPatience);
+    client.set_connection_timeout(kAskPatience);
+    const httplib::Result result = ask_through(client, headers);
+    if (result) {
+      return read_answer(result);
+    }
+    if (Time::now() - begun >= kAskPatience) {
+      refuse_without_answer(result.error());
+    }
+  }
+}
+
+nlohmann::ordered_json WatchClient::state() const {
+  return ask([](httplib::Client& client, const httplib::Headers& headers) {
+    return client.Get("/state", headers);
+  });
 }
 
 std::string WatchClient::wish(const std::string& name) const {
-  httplib::Client client(host_, port_);
-  client.set_read_timeout(kAskSeconds);
-  client.set_connection_timeout(kAskSeconds);
-  const auto result = client.Post(
-      "/" + name, {{"Host", place_}, {"Authorization", "Bearer " + token_}}, "", "text/plain");
-  if (!result) {
-    refuse_without_answer();
-  }
-  return read_answer(result).value("why", "");
-}
-
-void refuse_without_answer() {
-  throw Error(Errc::UsageFile,
-              "nobody answers at this link: the run has ended, or it runs on another host; there, "
-              "or through ssh -L, the link works");
+  const nlohmann::ordered_json answer =
+      ask([&](httplib::Client& client, const httplib::Headers& headers) {
+        return client.Post("/" + name, headers, "", "text/plain");
+      });
+  return answer.value("why", "");
 }
 
 }  // namespace stagecraft::tools

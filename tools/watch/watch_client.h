@@ -1,9 +1,8 @@
 /// WatchClient asks a watched run, by the link that `stagecraft train --serve` printed.
 ///
-/// Single-threaded. Each call is one connection.
+/// Single-threaded. Each call makes connections of its own, for some seconds, until it is answered.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -15,23 +14,23 @@ class WatchClient {
   /// Errors: UsageArgument for a text that is no such link.
   explicit WatchClient(const std::string& link);
 
-  /// Returns the state (docs/json.md), or nothing if nobody answers there.
+  /// Returns the state (docs/json.md).
   /// Errors: UsageArgument if the link's token is not that of the run; UsageFile for an answer of
-  /// another program.
-  [[nodiscard]] std::optional<nlohmann::ordered_json> state() const;
+  /// another program, and without any.
+  [[nodiscard]] nlohmann::ordered_json state() const;
 
   /// Posts a wish: "stop", "checkpoint". Returns why the run does not follow it; empty if it does.
-  /// Errors: those of state(); UsageFile if nobody answers.
+  /// Errors: those of state().
   [[nodiscard]] std::string wish(const std::string& name) const;
 
  private:
+  template <class Ask>
+  [[nodiscard]] nlohmann::ordered_json ask(Ask&& ask_through) const;
+
   std::string host_;  ///< without brackets
   int port_ = 0;
   std::string place_;  ///< as links have it, "[::1]:8080"
   std::string token_;
 };
-
-/// Throws UsageFile: nobody answers at the link.
-[[noreturn]] void refuse_without_answer();
 
 }  // namespace stagecraft::tools

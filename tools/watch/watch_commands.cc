@@ -1,12 +1,16 @@
 #include "stagecraft/tools/watch/watch_commands.h"
 
 #include <chrono>
+#include <cstdlib>
+#include <istream>
 #include <ostream>
+#include <string>
 #include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "stagecraft/base/error.h"
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/watch/state_text.h"
 #include "stagecraft/tools/watch/watch_client.h"
@@ -17,33 +21,43 @@ namespace {
 constexpr std::chrono::seconds kRefresh{1};
 constexpr const char* kClear = "\x1b[H\x1b[J";
 
+constexpr const char* kLinkVariable = "STAGECRAFT_WATCH_LINK";
+
+/// Other users of a host see the words of a command, so the link need not be one.
 void add_link(CLI::App& app, std::string& link) {
-  app.add_option("LINK", link, "what `stagecraft train --serve` has printed")->required();
+  app.add_option(
+      "LINK",
+      link,
+      "what `stagecraft train --serve` has printed; -: read from standard input; default: "
+      "the environment variable STAGECRAFT_WATCH_LINK");
 }
 
-nlohmann::ordered_json state_now(const WatchClient& client) {
-  auto state = client.state();
-  if (!state) {
-    refuse_without_answer();
+/// Errors: UsageArgument without a link.
+WatchClient client_of(const std::string& word, Console& console) {
+  std::string link = word;
+  if (word == "-") {
+    std::getline(console.in, link);
+  } else if (const char* variable = std::getenv(kLinkVariable);
+             word.empty() && variable != nullptr) {
+    link = variable;
   }
-  return *state;
+  if (link.empty()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("expected the link of a run: as LINK, in the environment variable {}, "
+                            "or with - on standard input",
+                            kLinkVariable));
+  }
+  return WatchClient(link);
 }
 
 /// Shows the run until it ends. Keeps the last state on the terminal.
 ExitCode follow_run(const WatchClient& client, Console& console) {
-  nlohmann::ordered_json state = state_now(client);
-  for (;;) {
+  for (;; std::this_thread::sleep_for(kRefresh)) {
+    const nlohmann::ordered_json state = client.state();
     print((console.out_is_terminal ? kClear : "") + state_text(state), console);
     if (state.at("phase") == "ended") {
       return ExitCode::Good;
     }
-    std::this_thread::sleep_for(kRefresh);
-    const auto next = client.state();
-    if (!next) {
-      print("the run answers no more: it has ended, or its host cannot be reached\n", console);
-      return ExitCode::Good;
-    }
-    state = *next;
   }
 }
 
@@ -62,7 +76,7 @@ ExitCode wish_of_run(const std::string& name,
     print(*help, console);
     return ExitCode::Good;
   }
-  const std::string why = WatchClient(link).wish(name);
+  const std::string why = client_of(link, console).wish(name);
   if (!why.empty()) {
     console.err << fmt::format("stagecraft: not done: {}\n", why);
     return ExitCode::Failed;
@@ -79,16 +93,18 @@ ExitCode watch_run(const std::vector<std::string>& words, Console& console) {
   CLI::App app("Shows a training run in the terminal, until it ends.", "stagecraft watch");
   add_link(app, link);
   app.add_flag("--once", once, "print its state now, and end");
-  app.footer("Exit status: 0 shown; 2 wrong usage, or nobody answers at the link.");
+  app.footer(
+      "Exit status: 0 shown, to its end without --once; 2 wrong usage, or nobody answers at the "
+      "link.");
   if (const auto help = parse_command_line(app, words)) {
     print(*help, console);
     return ExitCode::Good;
   }
-  const WatchClient client(link);
+  const WatchClient client = client_of(link, console);
   if (!once) {
     return follow_run(client, console);
   }
-  print(state_text(state_now(client)), console);
+  print(state_text(client.state()), console);
   return ExitCode::Good;
 }
 
@@ -103,7 +119,7 @@ ExitCode run_status(const std::vector<std::string>& words, Console& console) {
     print(*help, console);
     return ExitCode::Good;
   }
-  const nlohmann::ordered_json state = state_now(WatchClient(link));
+  const nlohmann::ordered_json state = client_of(link, console).state();
   print(json ? state.dump() + '\n' : state_line(state), console);
   return ExitCode::Good;
 }

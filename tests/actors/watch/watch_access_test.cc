@@ -33,14 +33,22 @@ TEST_CASE("a place is an address of this host in digits, and a port", "[actors][
                         {"localhost:9", "127.0.0.1", 9},
                         {":8080", "127.0.0.1", 8080},
                         {"[::1]:8080", "::1", 8080},
-                        {"[::1]", "::1", 0}};
+                        {"[::1]", "::1", 0},
+                        {"[0:0:0:0:0:0:0:1]:80", "::1", 80}};
   for (const Form& form : forms) {
     CAPTURE(form.text);
     const WatchPlace place = parse_watch_place(form.text);
     CHECK(place.address == form.address);
     CHECK(place.port == form.port);
   }
-  for (const char* text : {"127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:-1", "my.host:80", "a b"}) {
+  for (const char* text : {"127.0.0.1:x",
+                           "127.0.0.1:65536",
+                           "127.0.0.1:-1",
+                           "my.host:80",
+                           "a b",
+                           "127.1",
+                           "127.0.0.256",
+                           "[::1"}) {
     CAPTURE(text);
     CHECK_THAT(thrown_error([&] { (void)parse_watch_place(text); }).message(),
                ContainsSubstring("expected ADDRESS:PORT"));
@@ -103,6 +111,23 @@ TEST_CASE("names that are made to point here are refused, and pages of other ori
   own.host = "localhost:8080";
   own.origin = "http://localhost:8080";
   CHECK(may_watch(own, kPlace, kToken));
+}
+
+TEST_CASE("at port 80 browsers name no port", "[actors][watch]") {
+  const WatchPlace place{.address = "127.0.0.1", .port = 80};
+  HttpRequest request = good_request();
+  for (const char* host : {"127.0.0.1", "127.0.0.1:80", "localhost"}) {
+    CAPTURE(host);
+    request.host = host;
+    request.origin = "http://" + request.host;
+    CHECK(may_watch(request, place, kToken));
+    request.origin = "http://evil.example";
+    CHECK_FALSE(may_watch(request, place, kToken));
+  }
+  request.host = "[::1]";
+  request.origin = "http://[::1]";
+  CHECK(may_watch(request, {.address = "::1", .port = 80}, kToken));
+  CHECK_FALSE(may_watch(request, {.address = "::1", .port = 81}, kToken));
 }
 
 TEST_CASE("what changes the run takes the token in a header alone", "[actors][watch]") {

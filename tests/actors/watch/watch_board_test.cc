@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -13,6 +14,7 @@
 
 #include "stagecraft/actors/watch/metrics_text.h"
 #include "stagecraft/actors/watch/state_json.h"
+#include "stagecraft/base/manual_clock.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -146,8 +148,18 @@ TEST_CASE("the state has what the run wrote", "[actors][watch]") {
 TEST_CASE("a state before the first step, and with a loss that is no number, can be read",
           "[actors][watch]") {
   WatchBoard board(two_ranks());
-  CHECK(nlohmann::json::parse(state_json(board.look()))["timeline"].is_null());
-  (void)scrape(metrics_text(board.look()));
+  board.begin_after(7);
+  const auto none = nlohmann::json::parse(state_json(board.look()));
+  CHECK(none["timeline"].is_null());
+  CHECK(none["step"] == 7);
+  for (const char* figure :
+       {"loss", "seconds", "per_second", "bubble_fraction", "learning_rate", "gradient_norm"}) {
+    CHECK(none[figure].is_null());
+  }
+  const Scraped before = scrape(metrics_text(board.look()));
+  CHECK(before.values.at("stagecraft_step") == 7);
+  CHECK_FALSE(before.values.contains("stagecraft_loss"));
+  CHECK_FALSE(before.values.contains("stagecraft_step_seconds"));
   board.end_step({.step = 1, .loss = std::numeric_limits<double>::quiet_NaN()}, 1);
   CHECK(nlohmann::json::parse(state_json(board.look()))["loss"].is_null());
   CHECK(std::isnan(scrape(metrics_text(board.look())).values.at("stagecraft_loss")));
@@ -170,6 +182,63 @@ TEST_CASE("metrics have the format and the figures", "[actors][watch]") {
   CHECK(value("rank_billed_bytes{rank=\"0\"}") == 4096);
   CHECK(value("checkpoints_total") == 1);
   CHECK(value("ended") == 0);
+}
+
+TEST_CASE("labels are UTF-8, whatever names are", "[actors][watch]") {
+  WatchedRun run = two_ranks();
+  run.model = "a\xff\n";
+  CHECK(scrape(metrics_text(WatchBoard(run).state()))
+            .values.contains("stagecraft_run_info{model=\"a\xef\xbf\xbd\\n\",schedule=\"1f1b\"}"));
+}
+
+TEST_CASE("a step is late by its clock, and what is said of it ends with it", "[actors][watch]") {
+  const auto clock = std::make_shared<ManualClock>();
+  const ClockOfThread manual(clock);
+  WatchBoard board(two_ranks());
+  board.begin_step();
+  clock->advance(std::chrono::milliseconds(900));
+  CHECK_FALSE(board.is_late());
+  clock->advance(std::chrono::milliseconds(200));
+  CHECK(board.is_late());
+  board.set_waits("rank 0 waits");
+  CHECK(board.state().waits == "rank 0 waits");
+  CHECK(board.state().running_seconds == 1.1);
+  board.leave_step();  // as a batch of an update, or as a step that failed
+  CHECK(board.state().waits.empty());
+  CHECK_FALSE(board.is_late());
+  CHECK(board.state().running_seconds == 0.0);
+
+  board.end_step({.step = 1, .seconds = 2.0}, 1);
+  board.begin_step();
+  clock->advance(std::chrono::seconds(5));
+  CHECK_FALSE(board.is_late());
+  clock->advance(std::chrono::seconds(2));
+  CHECK(board.is_late());
+  board.set_waits("rank 1 waits");
+  board.begin_step();
+  CHECK(board.state().waits.empty());
+  board.set_waits("rank 1 waits");
+  board.end("it failed");
+  CHECK(board.state().waits.empty());
+}
+
+TEST_CASE("the end waits for those who looked shortly before", "[actors][watch]") {
+  const auto clock = std::make_shared<ManualClock>();
+  const ClockOfThread manual(clock);
+  WatchBoard board(two_ranks());
+  board.end("done");
+  board.wait_for_followers(kLong);  // returns at once: nobody has looked
+  WatchBoard other(two_ranks());
+  (void)other.look();
+  other.end("done");
+  std::thread watcher([&] {
+    while (clock->waits() == 0) {
+      std::this_thread::yield();
+    }
+    (void)other.look();
+  });
+  other.wait_for_followers(kLong);
+  watcher.join();
 }
 
 TEST_CASE("wishes wait for the run, and one for a checkpoint is taken once", "[actors][watch]") {
@@ -216,6 +285,8 @@ TEST_CASE("a board knows whether somebody looks", "[actors][watch]") {
     board.wait_for_followers(kAtOnce);
   }
   board.wait_for_followers(kLong);
+  CHECK_FALSE(board.is_looked_at());
+  (void)board.state();
   CHECK_FALSE(board.is_looked_at());
   (void)board.look();
   CHECK(board.is_looked_at());

@@ -85,8 +85,11 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
   }
   begun_ = told_ = evaluated_ = settled_ = trainer_->steps();
   processors_ = trainer_->processors();
+  if (watch_) {
+    watch_->begin_after(told_);
+  }
   next_of_one_process_ = told_ * job.options.run.accumulate;
-  checkpoints_.emplace(job_.options.keeping, console_, *progress_);
+  checkpoints_.emplace(job_.options.keeping, *progress_);
   metrics_.emplace(job_, trainer_->steps(), console_);
   timeline_.emplace(job_, *job_.execution.plan, ranks_.stages());
   recovery_.emplace(job_, cluster_, [this] { return make_trainer(); });
@@ -158,11 +161,19 @@ ExitCode TrainRun::run() {
     report_start();
     report_cut();
     with_healing(interrupt, [] {});
+    if (watch_) {
+      watch_->take_no_wishes();
+    }
+    return finish(interrupt);
   } catch (const std::exception& error) {
     progress_->text("");  // ends the live line, so that the message gets its own
-    end_watch(error.what());
+    end_watch(told_to_user(error));
     throw;
   }
+}
+
+/// Reports and does what follows the last step. Returns how the run ends.
+ExitCode TrainRun::finish(Interrupt& interrupt) {
   const int signal = has_more_steps() ? interrupt.received() : 0;
   if (signal != 0) {
     progress_->interrupted(trainer_->steps(), signal);
@@ -257,8 +268,10 @@ void TrainRun::obey_watchers(const Interrupt& interrupt) {
     return;
   }
   do {
-    if (watch_->wants_checkpoint()) {
+    checkpoint_wished_ = watch_->wants_checkpoint() || checkpoint_wished_;
+    if (checkpoint_wished_) {
       checkpoints_->save_now(*trainer_);
+      checkpoint_wished_ = false;  // not before: a worker may be lost until then
     }
     checkpoints_->tell_done();
   } while (interrupt.received() == 0 && watch_->wants_pause(kPauseLook));
@@ -282,9 +295,7 @@ void TrainRun::heal(const Error& failure, const Interrupt& interrupt) {
   doing_ = RunWork::Reading;
   const std::int64_t after = trainer_->steps();
   recovery_->report(healed, after, told_, *progress_);
-  if (watch_) {
-    watch_->set_places(places_of(job_, cluster_));
-  }
+  watch_knows_ranks_ = false;
   note_processors();
   metrics_->healed(recovery_->restarts() - before, healed.seconds);
   if (after > told_) {  // all ranks have made the step, and the report of it was lost
@@ -328,6 +339,13 @@ void TrainRun::note_processors() {
   processors_ = std::move(now);
 }
 
+/// Returns what the terminal says about an error.
+std::string TrainRun::told_to_user(const std::exception& error) const {
+  const auto lack = lack_of_memory(error);
+  const auto* ours = dynamic_cast<const Error*>(&error);
+  return lack ? lack->what() : ours ? error_for_user(*ours, job_.options).what() : error.what();
+}
+
 /// Does all remaining work, even after failures. Throws the first failure at the end, and the
 /// caller reports it. Keeps TN-2.
 bool TrainRun::close(Interrupt& interrupt) {
@@ -337,12 +355,7 @@ bool TrainRun::close(Interrupt& interrupt) {
       work();
     } catch (const std::exception& error) {
       if (failure) {
-        const auto lack = lack_of_memory(error);
-        const auto* ours = dynamic_cast<const Error*>(&error);
-        const std::string text = lack   ? lack->what()
-                                 : ours ? error_for_user(*ours, job_.options).what()
-                                        : error.what();
-        console_.err << fmt::format("stagecraft: {}\n", text) << std::flush;
+        console_.err << fmt::format("stagecraft: {}\n", told_to_user(error)) << std::flush;
       } else {
         failure = std::current_exception();
       }
@@ -462,6 +475,11 @@ StepResult TrainRun::pipeline_step(std::int64_t number, const WorkBatch& batch, 
 
 void TrainRun::report(const StepResult& result) {
   last_loss_ = {trainer_->steps(), result.mean_loss};
+  if (watch_ && !watch_knows_ranks_) {
+    watch_->set_routes(routes_of(trainer_->status()));
+    watch_->set_places(places_of(job_, cluster_));
+    watch_knows_ranks_ = true;
+  }
   if (trainer_->steps() <= told_) {
     metrics_->repeated();
     return;
@@ -472,10 +490,6 @@ void TrainRun::report(const StepResult& result) {
   step_seconds_.push_back(result.seconds);
   std::shared_ptr<const MeasuredStep> measured = timeline_->add(result);
   if (watch_) {
-    if (done_ == 1) {
-      watch_->set_routes(routes_of(trainer_->status()));
-      watch_->set_places(places_of(job_, cluster_));
-    }
     watch_->step(
         result, tokens().value_or(rows_ * job_.options.run.accumulate), std::move(measured));
   }

@@ -79,6 +79,8 @@ class TrainRun {
   [[nodiscard]] bool is_stopped() const;
   /// Tells watchers how the run has ended.
   void end_watch(const std::string& how);
+  [[nodiscard]] ExitCode finish(Interrupt& interrupt);
+  [[nodiscard]] std::string told_to_user(const std::exception& error) const;
   bool close(Interrupt& interrupt);
   bool verify();
   void report_measurements(bool all);
@@ -106,13 +108,15 @@ class TrainRun {
   std::optional<RunTimeline> timeline_;  ///< begun last: it replaces an older trace
   std::optional<RunRecovery> recovery_;
   RunWork doing_ = RunWork::Reading;
-  std::int64_t begun_ = 0;      ///< steps made before this run
-  std::int64_t closed_at_ = 0;  ///< the step of the closing work, once it has begun
-  std::int64_t told_ = 0;       ///< the last step that was reported, or whose report was lost
-  std::int64_t evaluated_ = 0;  ///< the last step whose evaluation was reported
-  std::int64_t settled_ = 0;    ///< the last step behind which all is done
-  std::int64_t done_ = 0;       ///< steps that this run has reported
-  double seconds_ = 0.0;        ///< of these steps
+  std::int64_t begun_ = 0;          ///< steps made before this run
+  std::int64_t closed_at_ = 0;      ///< the step of the closing work, once it has begun
+  std::int64_t told_ = 0;           ///< the last step that was reported, or whose report was lost
+  std::int64_t evaluated_ = 0;      ///< the last step whose evaluation was reported
+  std::int64_t settled_ = 0;        ///< the last step behind which all is done
+  bool checkpoint_wished_ = false;  ///< by a watcher, and no save of it has begun
+  bool watch_knows_ranks_ = false;  ///< where they run now, and by which routes they send
+  std::int64_t done_ = 0;           ///< steps that this run has reported
+  double seconds_ = 0.0;            ///< of these steps
   std::vector<double> step_seconds_;
   std::optional<std::pair<std::int64_t, double>> last_loss_;  ///< with its step
   std::vector<std::string> processors_;                       ///< Trainer::processors() so far

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <ostream>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace stagecraft::tools {
 
-RunCheckpoints::RunCheckpoints(const KeepingOptions& options, Console& console, Progress& progress)
-    : console_(console),
-      progress_(progress),
+RunCheckpoints::RunCheckpoints(const KeepingOptions& options, Progress& progress)
+    : progress_(progress),
       every_(options.save_every),
       keep_(static_cast<std::size_t>(options.keep)) {
   if (options.save_dir) {
@@ -47,8 +46,9 @@ std::unique_ptr<CheckpointReader> RunCheckpoints::newest() {
     try {
       return std::make_unique<CheckpointReader>(newest->second);
     } catch (const Error& error) {
-      console_.err << fmt::format("stagecraft: a checkpoint is passed over: {}\n", error.message())
-                   << std::flush;
+      progress_.note(
+          fmt::format("note: a checkpoint is passed over: {}\n", error.message()),
+          {{"event", "passed_over"}, {"file", newest->second}, {"why", error.message()}});
       saved_.erase(newest);
       last_ = saved_.empty() ? -1 : saved_.rbegin()->first;
     }
@@ -81,10 +81,13 @@ void RunCheckpoints::tell(const std::optional<SavedCheckpoint>& saved) {
     progress_.saved(saved->step, saved->path);
     return;
   }
-  console_.err << fmt::format("stagecraft: the checkpoint of step {} was not saved: {}\n",
-                              saved->step,
-                              saved->failure->message())
-               << std::flush;
+  if (last_ == saved->step) {
+    last_ = -1;  // a watcher may ask for it again
+  }
+  const std::string why = saved->failure->message();
+  progress_.note(
+      fmt::format("note: the checkpoint of step {} was not saved: {}\n", saved->step, why),
+      {{"event", "not_saved"}, {"step", saved->step}, {"why", why}});
   failure_ = failure_ ? failure_ : saved->failure;
 }
 

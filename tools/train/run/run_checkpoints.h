@@ -13,7 +13,6 @@
 #include "stagecraft/actors/trainer/checkpoint_folder.h"
 #include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/trainer.h"
-#include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/train/options/options.h"
 #include "stagecraft/tools/train/report/progress.h"
 
@@ -23,11 +22,10 @@ class RunCheckpoints {
  public:
   /// Does nothing without --save-dir. All arguments must outlive it. Errors: those of
   /// CheckpointFolder.
-  RunCheckpoints(const KeepingOptions& options, Console& console, Progress& progress);
+  RunCheckpoints(const KeepingOptions& options, Progress& progress);
 
   /// Saves at the steps of --save-every, but none twice, also if the run repeats it, and reports
-  /// saves that have ended; a failed one on standard error.
-  /// Errors: those of CheckpointFolder::save.
+  /// saves that have ended, also failed ones. Errors: those of CheckpointFolder::save.
   void after_step(Trainer& trainer);
 
   /// Saves the last step now, unless it is saved. Errors: likewise.
@@ -48,12 +46,11 @@ class RunCheckpoints {
  private:
   void tell(const std::optional<SavedCheckpoint>& saved);
 
-  Console& console_;
   Progress& progress_;
   std::optional<std::int64_t> every_;
   const std::size_t keep_;
   std::optional<CheckpointFolder> checkpoints_;
-  std::int64_t last_ = -1;                     ///< the latest step of which a save was begun
+  std::int64_t last_ = -1;  ///< the latest step of which a save was begun and has not failed
   std::map<std::int64_t, std::string> saved_;  ///< files by step: those that the folder keeps
   std::optional<Error> failure_;
 };

@@ -31,7 +31,8 @@ function say(text) {
 
 function showFacts() {
   const of = state.steps === 0 ? "" : ` of ${state.steps}`;
-  const facts = [["step", `${state.step}${of}`], ["loss", formatNumber(state.loss)],
+  const step = ["step", `${state.step}${of}`];
+  const facts = state.curve.step.length === 0 ? [step] : [step, ["loss", formatNumber(state.loss)],
                  [`${state.counted}/s`, formatNumber(state.per_second)], ["step time", formatSeconds(state.seconds)],
                  ["idle", `${(100 * state.bubble_fraction).toFixed(1)} %`]];
   byId("facts").replaceChildren(...facts.map(([name, value]) => make("li", {}, `${name} `, make("b", {}, value))));
@@ -92,7 +93,9 @@ async function post(wish, text) {
 function follow() {
   const events = new EventSource(`/events?token=${encodeURIComponent(token)}`);
   events.onmessage = (event) => {
-    state = JSON.parse(event.data);
+    const news = JSON.parse(event.data);
+    state = "timeline" in news ? news : {...news, timeline: state.timeline};  // left out: as before
+    byId("said").hidden ||= lost;  // that it does not answer
     lost = false;
     if (state.phase === "ended") {
       events.close();
