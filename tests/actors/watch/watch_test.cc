@@ -145,8 +145,8 @@ TEST_CASE("one who follows gets a timeline once", "[actors][watch]") {
   const HttpPeer peer(run.port);
   REQUIRE(peer.send_all("GET /events?token=" + run.token + " HTTP/1.1\r\nHost: " + run.host() +
                         "\r\n\r\n"));
-  CHECK_THAT(peer.read_until("\n\n"), StartsWith("HTTP/1.1 200"));
-  CHECK_THAT(peer.read_until("\n\n"), ContainsSubstring("\"timeline\":{"));
+  CHECK_THAT(peer.read_until("\n\n"),
+             StartsWith("HTTP/1.1 200") && ContainsSubstring("\"timeline\":{"));
   run.watch.end("done");
   const std::string rest = peer.read_all();
   CHECK_THAT(rest, ContainsSubstring("done") && !ContainsSubstring("\"timeline\""));
