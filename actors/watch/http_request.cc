@@ -115,7 +115,8 @@ std::optional<HttpRequest> parse_http_request(std::string_view head) {
   }
   head.remove_suffix(kLineEnd.size());
   HttpRequest request;
-  if (!read_request_line(cut_at(head, kLineEnd), request)) {
+  const std::string_view first = cut_at(head, kLineEnd);
+  if (std::ranges::any_of(first, is_control) || !read_request_line(first, request)) {
     return std::nullopt;
   }
   HeaderReader headers(request);

@@ -2,7 +2,7 @@
 /// head.
 ///
 /// HttpServer reads one for each connection. Pure.
-/// HR-1: whatever strangers send costs time in proportion to its length, and no deep stack.
+/// HQ-1: whatever strangers send costs time in proportion to its length, and no deep stack.
 ///
 /// Source: RFC 9112, sections 2 to 6; targets in origin form alone, headers without folded lines
 #pragma once

@@ -35,7 +35,8 @@ constexpr std::chrono::milliseconds kFarewell{1500};
 constexpr const char* kJsonType = "application/json";
 
 /// Returns the events of a run for one who follows: its state whenever it has changed and while a
-/// step runs, else a comment. A timeline that it has had is left out. Ends after the state in which the run has ended.
+/// step runs, else a comment. A timeline that it has had is left out. Ends after the state in which
+/// the run has ended.
 std::function<std::optional<std::string>()> events_of(WatchBoard& board) {
   struct Events {
     explicit Events(WatchBoard& of) : follower(of) {}

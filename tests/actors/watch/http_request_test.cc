@@ -53,6 +53,7 @@ TEST_CASE("a malformed request is no request", "[actors][watch]") {
                            "GET  / HTTP/1.1\r\n",
                            "GET http://h/ HTTP/1.1\r\n",
                            "G@T / HTTP/1.1\r\n",
+                           "GET /a\nb HTTP/1.1\r\n",
                            " / HTTP/1.1\r\n"}) {
     CAPTURE(line);
     CHECK_FALSE(parse_http_request(line + std::string("\r\n")));
