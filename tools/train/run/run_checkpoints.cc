@@ -82,7 +82,7 @@ void RunCheckpoints::tell(const std::optional<SavedCheckpoint>& saved) {
     return;
   }
   if (last_ == saved->step) {
-    last_ = -1;  // a watcher may ask for it again
+    last_ = saved_.empty() ? -1 : saved_.rbegin()->first;  // a watcher may ask for it again
   }
   const std::string why = saved->failure->message();
   progress_.note(
