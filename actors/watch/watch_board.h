@@ -1,8 +1,8 @@
 /// WatchBoard is where a run and those who watch it meet: the run writes its state here and takes
 /// wishes, watchers read copies and leave wishes.
 ///
-/// Watch owns one. Thread: any; all go by the clock of the thread that makes it. A mutex guards all,
-/// and is held for copies in memory alone, never while a socket is written.
+/// Watch owns one. Thread: any; all go by the clock of the thread that makes it. A mutex guards
+/// all. It is held for copies in memory alone, never while a socket is written.
 /// VB-1: nobody who watches delays the run by more than such a copy.
 #pragma once
 
