@@ -24,7 +24,7 @@
 namespace stagecraft::bench {
 namespace {
 
-constexpr int kCopies = 2, kMicrobatches = 2;  // of a copy
+constexpr int kCopies = 2, kSentMicrobatches = 2;  // of a copy
 
 /// Counts the bytes that a rank sends on each edge. Its mutex guards the counts: a rank sends from
 /// its own thread, and from the one that adds.
@@ -131,11 +131,11 @@ TEST_CASE("copies send what the formula says, at every level of sharing (6.9)",
                                   {.inputs = {x},
                                    .labels = {x},
                                    .loss = testing::mean_square,
-                                   .microbatches = kCopies * kMicrobatches});
+                                   .microbatches = kCopies * kSentMicrobatches});
   ReplicateOptions options{.bucket_bytes = WholeBlocks::kLayerBytes};
   options.share(sharing);
   const Execution execution =
-      make_execution(program, in_copies(one_f_one_b(2, kMicrobatches), kCopies), options);
+      make_execution(program, in_copies(one_f_one_b(2, kSentMicrobatches), kCopies), options);
   const std::vector<SentBytes> found = counted(execution, x);
   REQUIRE(found.size() == 4);
   for (std::size_t r = 0; r < found.size(); ++r) {
@@ -152,11 +152,11 @@ TEST_CASE("copies send what the formula says, at every level of sharing (6.9)",
         CHECK(formula == kHalf * (kWeights + kWeights));
         break;
       case Sharing::Gradients:
-        CHECK(formula == kHalf * (kMicrobatches * kWeights + kWeights));
+        CHECK(formula == kHalf * (kSentMicrobatches * kWeights + kWeights));
         break;
       case Sharing::Weights:
-        CHECK(formula <= kHalf * (kMicrobatches * kWeights + 2 * kMicrobatches * kWeights));
-        CHECK(formula > kHalf * (kMicrobatches * kWeights + kMicrobatches * kWeights));
+        CHECK(formula <= kHalf * (kSentMicrobatches * kWeights + 2 * kSentMicrobatches * kWeights));
+        CHECK(formula > kHalf * (kSentMicrobatches * kWeights + kSentMicrobatches * kWeights));
         break;
     }
   }
@@ -166,16 +166,16 @@ TEST_CASE("ranks that divide experts send the samples that the formula says",
           "[bench][strategies][experts]") {
   using testing::ExpertChain;
   torch::manual_seed(3);
-  const Program program = testing::expert_program(2, kCopies * kMicrobatches);
+  const Program program = testing::expert_program(2, kCopies * kSentMicrobatches);
   const Execution execution =
-      make_execution(program, in_copies(one_f_one_b(2, kMicrobatches), kCopies), {}, "EP");
+      make_execution(program, in_copies(one_f_one_b(2, kSentMicrobatches), kCopies), {}, "EP");
   const std::vector<SentBytes> found =
-      counted(execution, torch::randn({3 * kCopies * kMicrobatches, ExpertChain::kWidth}));
+      counted(execution, torch::randn({3 * kCopies * kSentMicrobatches, ExpertChain::kWidth}));
   constexpr double kSamples = ExpertChain::kExperts * 3 * ExpertChain::kWidth * 4;
   for (std::size_t r = 0; r < found.size(); ++r) {
     const SentBytes formula = bytes_sent(execution, Rank(r));
     CAPTURE(r, formula.copies, found[r].copies);
-    CHECK(formula.exchanges == 4 * kMicrobatches * kSamples / 2);
+    CHECK(formula.exchanges == 4 * kSentMicrobatches * kSamples / 2);
     // And the square of this rank's part of the experts, for the norm.
     CHECK(found[r].exchanges == formula.exchanges + sizeof(double));
   }
