@@ -26,13 +26,37 @@ using Catch::Matchers::StartsWith;
 
 const std::string kGet = "GET /state?token=t HTTP/1.1\r\nHost: h\r\n\r\n";
 
-HttpServer echo_server() {
-  return HttpServer("127.0.0.1", 0, [](const HttpRequest& r) {
-    return HttpAnswer{.type = "text/plain",
-                      .body = r.method + '|' + r.path + '|' + r.host + '|' + r.origin + '|' +
-                              r.bearer + '|' + r.token};
-  });
+HttpAnswer echo(const HttpRequest& r) {
+  return {.type = "text/plain",
+          .body = r.method + '|' + r.path + '|' + r.host + '|' + r.origin + '|' + r.bearer + '|' +
+                  r.token};
 }
+
+HttpServer echo_server() {
+  return HttpServer("127.0.0.1", 0, echo);
+}
+
+/// SmallStacks gives threads that begin while it lives small stacks.
+class SmallStacks {
+ public:
+  SmallStacks() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, std::size_t{1} << 20U);
+    REQUIRE(pthread_setattr_default_np(&small) == 0);
+    pthread_attr_destroy(&small);
+  }
+  ~SmallStacks() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+  SmallStacks(const SmallStacks&) = delete;
+  SmallStacks& operator=(const SmallStacks&) = delete;
+
+ private:
+  pthread_attr_t before_{};
+};
 
 std::string answer_to(const HttpServer& server, const std::string& request) {
   const HttpPeer peer(server.port());
@@ -56,15 +80,11 @@ TEST_CASE("a request's parts reach the handler, and the answer has no CORS heade
 
 TEST_CASE("a range and an offer to compress change nothing, even long ones and on small stacks",
           "[actors][watch]") {
-  pthread_attr_t before, small;
-  pthread_getattr_default_np(&before);
-  pthread_attr_init(&small);
-  pthread_attr_setstacksize(&small, std::size_t{256} << 10U);
-  REQUIRE(pthread_setattr_default_np(&small) == 0);  // of the threads of the server
-  const HttpServer server = echo_server();
-  REQUIRE(pthread_setattr_default_np(&before) == 0);
-  pthread_attr_destroy(&small);
-  pthread_attr_destroy(&before);
+  const auto made = [] {
+    const SmallStacks small;
+    return std::make_unique<HttpServer>("127.0.0.1", 0, echo);
+  }();
+  const HttpServer& server = *made;
   const std::string plain = answer_to(server, kGet);
   CHECK_THAT(plain, StartsWith("HTTP/1.1 200"));
   for (const std::string& line : {std::string("Range: bytes=0-,0-,0-,0-"),
