@@ -170,16 +170,6 @@ std::int64_t SimulatedDisk::operations() const {
   return operations_;
 }
 
-std::int64_t SimulatedDisk::synchronized_after(std::int64_t operations) const {
-  const std::scoped_lock lock(mutex_);
-  return std::ranges::find_if(changes_,
-                              [&](const Change& change) {
-                                return change.operation >= operations &&
-                                       change.kind == Change::Kind::Synchronize;
-                              })
-      ->operation;
-}
-
 int SimulatedDisk::struck() const {
   const std::scoped_lock lock(mutex_);
   return struck_;
@@ -345,8 +335,15 @@ std::string SimulatedDisk::inside(const std::string& path) const {
 }
 
 void lay_out(const Remains& remains, const std::string& folder) {
-  fs::remove_all(folder);
   fs::create_directory(folder);
+  const std::vector<fs::path> before(fs::recursive_directory_iterator(folder), {});
+  for (auto path = before.rbegin(); path != before.rend(); ++path) {  // what is in a folder first
+    const auto kept = remains.find(path->lexically_relative(folder).string());
+    // A folder stays if it is needed: some file systems wait for the disk when one is removed.
+    if (!fs::is_directory(*path) || kept == remains.end() || kept->second) {
+      fs::remove(*path);
+    }
+  }
   for (const auto& [path, content] : remains) {
     const fs::path place = fs::path(folder) / path;
     if (content) {

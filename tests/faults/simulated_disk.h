@@ -49,8 +49,6 @@ class SimulatedDisk final : public Disk {
   void make_room();
   /// Counts the operations so far.
   [[nodiscard]] std::int64_t operations() const;
-  /// Returns the first operation after so many others that synchronized a file.
-  [[nodiscard]] std::int64_t synchronized_after(std::int64_t operations) const;
   /// Counts the faults that have struck.
   [[nodiscard]] int struck() const;
 
