@@ -304,7 +304,8 @@ TEST_CASE("a worker that waits for a state says that it waits for the driver", "
   Fixture f;
   REQUIRE(f.load().error.empty());
   StateTaken taken;
-  std::thread rank([&] { taken = f.worker->take_state({.names = {"weight:w"}}); });
+  const Submission next(1000 + f.requests);
+  std::thread rank([&] { taken = f.worker->take_state({.request = next, .names = {"weight:w"}}); });
   const bool told =
       eventually([&] { return f.context->progress->waits.missing() == std::vector{kDriver}; });
   f.context->transport->close(Error(Errc::ClusterClosed, "the test ended it"));
