@@ -69,9 +69,11 @@ ExitCode wish_of_run(const std::string& name,
   std::string link;
   CLI::App app(about, "stagecraft " + name);
   add_link(app, link);
-  app.footer(
+  app.footer(fmt::format(
       "Exit status: 0 the run will do it; 1 it cannot; 2 wrong usage, or nobody answers at the "
-      "link.");
+      "link.\n"
+      "Example: stagecraft {} -",
+      name));
   if (const auto help = parse_command_line(app, words)) {
     print(*help, console);
     return ExitCode::Good;
@@ -95,7 +97,8 @@ ExitCode watch_run(const std::vector<std::string>& words, Console& console) {
   app.add_flag("--once", once, "print its state now, and end");
   app.footer(
       "Exit status: 0 shown, to its end without --once; 2 wrong usage, or nobody answers at the "
-      "link.");
+      "link.\n"
+      "Example: stagecraft watch --once");
   if (const auto help = parse_command_line(app, words)) {
     print(*help, console);
     return ExitCode::Good;
@@ -114,7 +117,9 @@ ExitCode run_status(const std::vector<std::string>& words, Console& console) {
   CLI::App app("Prints one line about a training run.", "stagecraft status");
   add_link(app, link);
   app.add_flag("--json", json, "print its whole state as one JSON object");
-  app.footer("Exit status: 0 printed; 2 wrong usage, or nobody answers at the link.");
+  app.footer(
+      "Exit status: 0 printed; 2 wrong usage, or nobody answers at the link.\n"
+      "Example: stagecraft status --json");
   if (const auto help = parse_command_line(app, words)) {
     print(*help, console);
     return ExitCode::Good;
