@@ -156,6 +156,7 @@ TEST_CASE("a request that does not come and an answer that is not taken end", "[
   const auto begin = std::chrono::steady_clock::now();
   const HttpPeer silent(server.port()), slow(server.port());
   REQUIRE(slow.send_all(kGet));
+  REQUIRE(slow.read_until("\r\n") == "HTTP/1.1 200 OK\r\n");  // it is being answered
   CHECK_THAT(silent.read_all(), !StartsWith("HTTP/1.1 200"));
   CHECK(std::chrono::steady_clock::now() - begin >= kHttpPatience);
   (void)HttpPeer(server.port()).read_all();  // as long again: the answer has been given up by then

@@ -112,7 +112,7 @@ TEST_CASE("a client that reads nothing delays no step", "[actors][watch]") {
   using Time = std::chrono::steady_clock;
   Watched run;
   // One event is larger than all that the sockets between hold, so its thread waits for the client.
-  run.watch.message(std::string(std::size_t{32} << 20U, 'x'));
+  run.watch.message(std::string(std::size_t{16} << 20U, 'x'));
   const HttpPeer slow(run.port, 4096);
   REQUIRE(slow.send_all("GET /events?token=" + run.token + " HTTP/1.1\r\nHost: " + run.host() +
                         "\r\n\r\n"));
