@@ -290,19 +290,22 @@ class Run {
 
   [[nodiscard]] TrainerOptions trainer_options() const {
     const tests::CourseOptions bits = shape_.course_options();
-    return {.clip = bits.clip,
-            .loss_scaling = bits.loss_scaling,
-            .seed = tests::kCourseSeed,
-            .record_timeline = records_,
-            .mirror = shape_.mirror,
-            .step_deadline = patience_,
-            .before_instruction = [processes = processes_](Rank rank, const Instruction&) {
-              if (processes->is_refused_memory(rank)) {  // as LibTorch's allocator says it
-                C10_THROW_ERROR(Error,
-                                "[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: not enough "
-                                "memory: you tried to allocate 4096 bytes.");
-              }
-            }};
+    return {
+        .clip = bits.clip,
+        .loss_scaling = bits.loss_scaling,
+        .seed = tests::kCourseSeed,
+        .record_timeline = records_,
+        .mirror = shape_.mirror,
+        .step_deadline = patience_,
+        .before_instruction = [weak = std::weak_ptr(processes_)](Rank rank, const Instruction&) {
+          const auto processes = weak.lock();  // setups that were not taken outlive the run
+          if (processes != nullptr && processes->is_refused_memory(rank)) {
+            // As LibTorch's allocator says it.
+            C10_THROW_ERROR(Error,
+                            "[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: not enough "
+                            "memory: you tried to allocate 4096 bytes.");
+          }
+        }};
   }
 
   /// Ends the trainer. One that trains in another way loads the checkpoint and makes one, from
