@@ -11,6 +11,8 @@
 #include "stagecraft/actors/messages/messages.h"
 #include "stagecraft/actors/worker/stage_worker.h"
 #include "stagecraft/base/clock.h"
+#include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/waiting.h"
 
@@ -218,6 +220,20 @@ const std::vector<LauncherCase>& launcher_cases() {
       {"a rank that no crew has needed cannot be replaced", refuses_to_replace_what_has_no_process},
   };
   return cases;
+}
+
+const Job& job_of_two_ranks() {
+  static const Job made = [] {
+    const Program program = make_program({.stages = 2});
+    const Schedule schedule = make_schedule("1f1b", program);
+    Job job;
+    job.program = program.shared();
+    job.train = std::make_shared<const Plan>(
+        lower_schedule(program, schedule, Layout::of(schedule), /*training=*/true));
+    job.plan_id = PlanId(7);
+    return job;
+  }();
+  return made;
 }
 
 }  // namespace stagecraft::tests

@@ -5,7 +5,7 @@
 ///
 ///     TEST_CASE("threads keep the launcher contract", "[integration][launch]") {
 ///       const LauncherCase& contract = GENERATE(from_range(launcher_cases()));
-///       DYNAMIC_SECTION(contract.name) { contract.run(threads, job); }
+///       DYNAMIC_SECTION(contract.name) { contract.run(threads, job_of_two_ranks()); }
 ///     }
 #pragma once
 
@@ -55,5 +55,8 @@ struct LauncherCase {
 };
 
 [[nodiscard]] const std::vector<LauncherCase>& launcher_cases();
+
+/// Returns work for two ranks. The first call compiles it.
+[[nodiscard]] const Job& job_of_two_ranks();
 
 }  // namespace stagecraft::tests

@@ -19,7 +19,7 @@ struct Expected {
   StateDict weights, buffers;
 };
 
-/// What a run's options change in its bits.
+/// CourseOptions are the options of a run that change its bits.
 struct CourseOptions {
   std::optional<double> clip;
   int batches = 1;  ///< of an update: of number u those from u * batches on

@@ -38,7 +38,7 @@ struct DiskFault {
 
 class SimulatedDisk final : public Disk {
  public:
-  /// What it does not do when it is asked to synchronize.
+  /// Names what the disk leaves out when it is asked to synchronize.
   enum class Lie { None, OfFiles, OfFolders };
 
   /// `folder`: exists, and is empty.

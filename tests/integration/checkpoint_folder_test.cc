@@ -23,6 +23,7 @@
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/file_size_limit.h"
 #include "stagecraft/tests/support/refusal.h"
+#include "stagecraft/tests/support/steady_clock.h"
 #include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft::tests {
@@ -327,15 +328,8 @@ TEST_CASE("CS-3: a save that fails is told once, keeps what was there, and the n
 }
 
 /// A clock whose second thread finds no memory.
-class OneThread final : public Clock {
+class OneThread final : public testing::SteadyClock {
  public:
-  [[nodiscard]] Time now() const override { return steady()->now(); }
-  bool wait_until(std::condition_variable& changed,
-                  std::unique_lock<std::mutex>& lock,
-                  Time when,
-                  const std::function<bool()>& condition) const override {
-    return steady()->wait_until(changed, lock, when, condition);
-  }
   [[nodiscard]] std::unique_ptr<Thread> start(std::function<void()> work) const override {
     if (std::exchange(is_started_, true)) {
       throw std::bad_alloc();

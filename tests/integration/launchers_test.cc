@@ -11,9 +11,7 @@
 #include "stagecraft/actors/launch/worker/worker_program.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/process/host_name.h"
-#include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/tests/conformance/launcher_conformance.h"
-#include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
 #include "stagecraft/tests/support/environment_variable.h"
@@ -111,26 +109,11 @@ constexpr std::array kLaunchers{LauncherRow{"threads", threads},
                                 LauncherRow{"joining", by_hand},
                                 LauncherRow{"slurm", in_a_step_of_slurm}};
 
-/// The work of two ranks.
-const Job& job() {
-  static const Job made = [] {
-    const Program program = make_program({.stages = 2});
-    const Schedule schedule = make_schedule("1f1b", program);
-    Job job;
-    job.program = program.shared();
-    job.train = std::make_shared<const Plan>(
-        lower_schedule(program, schedule, Layout::of(schedule), /*training=*/true));
-    job.plan_id = PlanId(7);
-    return job;
-  }();
-  return made;
-}
-
 TEST_CASE("every launcher keeps the contract", "[integration][processes][launch]") {
   const LauncherRow& launcher = GENERATE(from_range(kLaunchers));
   const LauncherCase& contract = GENERATE(from_range(launcher_cases()));
   DYNAMIC_SECTION(launcher.name << ": " << contract.name) {
-    contract.run(launcher.make, job());
+    contract.run(launcher.make, job_of_two_ranks());
   }
 }
 

@@ -74,7 +74,7 @@ TEST_CASE("weights that ranks share read as NaN after their release, and until t
 
 // ---- runs under it ------------------------------------------------------------------------------
 
-/// What a run computes: the results of its steps and evaluations, and the state at its end.
+/// Holds all that a run computes: the results of its steps and evaluations, and its last state.
 struct Trained {
   std::vector<double> numbers;
   TensorsByName state;

@@ -137,7 +137,7 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   void trouble(Process& process, ProcessNumber number);
   void tell_cause(ProcessNumber number, const std::string& cause, Clock::Time::duration later);
 
-  // What processes find out.
+  // These are called when a process finds out something.
   void gave_up(ProcessNumber number);
   void lost_driver(ProcessNumber number);
   void broke(ProcessNumber from, ProcessNumber to);

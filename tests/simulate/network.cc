@@ -265,7 +265,7 @@ void Network::report_cut(ProcessNumber from, ProcessNumber to, Disturbance lasts
   });
 }
 
-/// What nobody acknowledges for kSilence breaks the way.
+/// A tensor that nobody acknowledges for kSilence breaks the way.
 void Network::expect_cut(ProcessNumber from, ProcessNumber to) {
   if (!std::exchange(streams_[{from, to}].expects_cut, true)) {
     in(from, after_silence(), [this, from, to, lasts = disturb({Plane::Data})] {

@@ -7,20 +7,14 @@
 #include <vector>
 
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/steady_clock.h"
 
 namespace stagecraft {
 namespace {
 
 /// Counts the threads that it starts, and calls `on_end` when somebody begins to wait for one.
-class CountingClock final : public Clock {
+class CountingClock final : public testing::SteadyClock {
  public:
-  [[nodiscard]] Time now() const override { return steady()->now(); }
-  bool wait_until(std::condition_variable& changed,
-                  std::unique_lock<std::mutex>& lock,
-                  Time when,
-                  const std::function<bool()>& condition) const override {
-    return steady()->wait_until(changed, lock, when, condition);
-  }
   [[nodiscard]] std::unique_ptr<Thread> start(std::function<void()> work) const override {
     ++started;
     return std::make_unique<Counted>(*this, Clock::start(std::move(work)));

@@ -2,29 +2,12 @@
 /// runs it on the real ones.
 #include <csignal>
 
-#include "stagecraft/compiler/lower/lower.h"
 #include "stagecraft/tests/conformance/launcher_conformance.h"
-#include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/simulate/cluster.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::simulation {
 namespace {
-
-/// The work of two ranks.
-const Job& work() {
-  static const Job made = [] {
-    const Program program = tests::make_program({.stages = 2});
-    const Schedule schedule = tests::make_schedule("1f1b", program);
-    Job job;
-    job.program = program.shared();
-    job.train = std::make_shared<const Plan>(
-        lower_schedule(program, schedule, Layout::of(schedule), /*training=*/true));
-    job.plan_id = PlanId(7);
-    return job;
-  }();
-  return made;
-}
 
 tests::LauncherUnderTest simulated_launcher(Network& network) {
   const auto processes = std::make_shared<Processes>(network, 2);
@@ -55,10 +38,10 @@ TEST_CASE("the simulated cluster keeps the contract of launchers", "[simulate][s
   DYNAMIC_SECTION(contract.name) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       INFO("seed " << seed);
-      (void)work();  // not on a strand: it computes for long
+      const Job& work = tests::job_of_two_ranks();  // not on a strand: it computes for long
       World world(seed);
       const auto network = std::make_shared<Network>(world);
-      world.run([&] { contract.run([&] { return simulated_launcher(*network); }, work()); });
+      world.run([&] { contract.run([&] { return simulated_launcher(*network); }, work); });
     }
   }
 }

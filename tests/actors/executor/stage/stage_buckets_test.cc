@@ -91,7 +91,7 @@ TEST_CASE("GN-1: squares are added in blocks from the first element on, and bloc
     return sums;
   };
   const auto all = [](double sum) { return std::vector<double>(4, sum); };
-  // Beside 1 each 2^-53 is lost, and two of them together are not.
+  // 1 + 2^-53 is rounded to 1, and 1 + 2^-52 is not.
   CHECK(squares(2 * kNormBlock, 3 * kNormBlock) == all(1 + std::exp2(-52)));
   CHECK(squares(3 * kNormBlock - 2, 3 * kNormBlock) == all(1 + std::exp2(-52)));
   CHECK(squares(2 * kNormBlock - 2, 3 * kNormBlock) == all(1));
