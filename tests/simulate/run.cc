@@ -120,6 +120,7 @@ class Run {
   }
 
   RunResult result(const std::vector<Fault>& faults) {
+    most_failures_ = kMostFailures * (std::ssize(faults) + 1);
     for (const Fault& fault : faults) {
       world_.at_count(fault.after, [this, fault] {
         if (!is_done_ && strike(fault, *processes_)) {
@@ -165,7 +166,7 @@ class Run {
         get_on(cluster, trainer);
       } catch (const Error& error) {
         require_driver();
-        require(++failures_ <= kMostFailures * (options_.faults + 1), "the run does not get on");
+        require(++failures_ <= most_failures_, "the run does not get on");
         world_.tell("driver", fmt::format("failed: {}", error.what()));
         blame(error);
         needs_state_ = true;
@@ -239,7 +240,7 @@ class Run {
   void begin(const Cluster& cluster, std::optional<tests::Trainer>& trainer) {
     if (!trainer) {
       trainer.emplace(cluster, known_.execution, tests::course_optimizer(), trainer_options());
-      needs_state_ = has_stepped_ = false;
+      needs_state_ = has_stepped_ = is_loading_ = false;
       lost_.clear();
       world_.tell("driver", "has a trainer");
       if (kept_) {
@@ -265,7 +266,8 @@ class Run {
     try {
       const std::int64_t after = prompt("recover()", 1, [&] { return trainer.recover(); });
       world_.tell("driver", fmt::format("recovered step {}", after));
-      require(after + 1 >= before && after <= before + 1, "recover() went elsewhere");
+      require((after + 1 >= before && after <= before + 1) || (is_loading_ && after == kept_->step),
+              "recover() went elsewhere");
       ++recoveries_;
       return true;
     } catch (const Error& error) {
@@ -283,7 +285,9 @@ class Run {
 
   void load(tests::Trainer& trainer) {
     has_stepped_ = false;  // a load drops the copies of before
+    is_loading_ = true;
     prompt("load()", 1, [&] { trainer.load(*kept_); });
+    is_loading_ = false;
     world_.tell("driver", fmt::format("loaded step {}", trainer.steps()));
     check_state(trainer);
   }
@@ -354,7 +358,7 @@ class Run {
 
   /// Says whether copies of stages have to give a state, though recover() has found none.
   [[nodiscard]] bool copies_are_whole(const Error& error) const {
-    if (!shape_.has_whole_copies()) {
+    if (!shape_.has_whole_copies() || is_loading_) {
       return false;
     }
     const int pipeline = shape_.ranks / shape_.copies();
@@ -578,18 +582,20 @@ class Run {
   const std::chrono::milliseconds patience_ = world_.random().one_in(2) ? 500ms : 20000ms;
   const bool records_ = world_.random().one_in(2);
   std::set<int> lost_;  ///< ranks that were lost since the last step
-  int failures_ = 0;
+  std::int64_t failures_ = 0, most_failures_ = 0;
   bool has_stepped_ = false;  ///< so mirrors have copies
+  bool is_loading_ = false;   ///< a load has begun, and has not succeeded
   bool needs_state_ = false, is_done_ = false;
 };
 
 }  // namespace
 
 std::vector<Fault> faults_of(std::uint64_t seed, const RunOptions& options) {
-  constexpr std::int64_t kEventsOfAStep = 40;  // measured, on each rank
+  constexpr std::int64_t kEventsOfAStep = 60;  // measured, on each rank
+  constexpr std::uint64_t kMostFaults = 24;
   Random random(seed ^ kOfFaults);
-  return draw_faults(
-      random, options.faults, options.ranks, kEventsOfAStep * options.steps * options.ranks);
+  const int count = options.faults.value_or(static_cast<int>(1 + random.below(kMostFaults)));
+  return draw_faults(random, count, options.ranks, kEventsOfAStep * options.steps * options.ranks);
 }
 
 RunResult run(std::uint64_t seed, const RunOptions& options, const std::vector<Fault>& faults) {

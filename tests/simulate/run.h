@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ struct RunOptions {
   int ranks = 2;    ///< at least 2
   std::string way;  ///< to train (shape.h); empty: the seed draws it
   std::int64_t steps = 6;
-  int faults = 8;
+  std::optional<int> faults;  ///< empty: the seed draws it
 };
 
 struct RunResult {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <sched.h>
@@ -63,7 +64,9 @@ int main(int argc, char** argv) {
   app.add_option("--shape", options.way, "Train in this shape, instead of one that the seed draws")
       ->check(CLI::IsMember(ways()));
   app.add_option("--steps", options.steps, "Steps of a run")->check(CLI::Range(1, 1000));
-  app.add_option("--faults", options.faults, "Faults of a run")->check(CLI::Range(0, 1000));
+  app.add_option(
+         "--faults", options.faults, "Faults of a run; without it the seed draws their number")
+      ->check(CLI::Range(0, 1000));
   app.add_flag("--story", story, "Print what happens in each run");
   CLI11_PARSE(app, argc, argv);
   std::uint64_t first = seed, last = seed;
@@ -76,6 +79,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   stay_on_one_processor();
+  at::set_num_threads(1);
   const auto begun = std::chrono::steady_clock::now();
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
