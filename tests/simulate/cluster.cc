@@ -301,6 +301,30 @@ bool Processes::is_refused_memory(Rank rank) {
   return true;
 }
 
+bool Processes::slow(Rank rank, Clock::Time::duration span) {
+  if (network_.has_ended(process_of(rank))) {
+    return false;
+  }
+  world_.tell(name_of_rank(rank), fmt::format("is slow for {:.3f} s", seconds(span)));
+  in(rank).slow_until = world_.clock().now() + span;
+  return true;
+}
+
+void Processes::wait_if_slow(Rank rank) {
+  const World::Time now = world_.clock().now();
+  if (now >= in(rank).slow_until) {
+    return;
+  }
+  const World::Time until = now + world_.random().up_to(kSlowest);
+  for (const Plane plane : {Plane::Control, Plane::Data}) {
+    network_.disturb(plane, until);
+  }
+  std::mutex nobody;
+  std::unique_lock lock(nobody);
+  std::condition_variable changed;
+  (void)Clock::current()->wait_until(changed, lock, until, [] { return false; });
+}
+
 bool Processes::end_driver() {
   if (!world_.has_driver()) {
     return false;

@@ -25,6 +25,8 @@ namespace stagecraft::simulation {
 
 class Processes final : public Launcher, public std::enable_shared_from_this<Processes> {
  public:
+  static constexpr std::chrono::milliseconds kSlowest{200};
+
   /// Views the network.
   Processes(Network& network, int ranks);
   Processes(const Processes&) = delete;
@@ -54,6 +56,8 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// Refuses memory to one of the rank's instructions, after so many others. Replaces an earlier
   /// refusal that has not come yet.
   bool refuse_memory(Rank rank, int instructions);
+  /// Makes instructions of the rank that begin in this span take up to kSlowest longer each.
+  bool slow(Rank rank, Clock::Time::duration span);
   /// Kills the driver's process.
   bool end_driver();
 
@@ -77,6 +81,8 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
 
   /// Counts an instruction of the rank. Returns whether it gets no memory.
   [[nodiscard]] bool is_refused_memory(Rank rank);
+  /// Called before an instruction of the rank, on its thread: waits if it is slow.
+  void wait_if_slow(Rank rank);
 
   // ---- Launcher -------------------------------------------------------------------------------
 
@@ -107,6 +113,7 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
     std::string how;            ///< it has ended, if it has
     std::string cause;          ///< that the driver was told
     World::Time lost = World::Time::max(), told = World::Time::max();  ///< when the driver knew
+    World::Time slow_until{};
     /// From the first fault that will end it, until it has ended and is given up.
     Network::Disturbance trouble;
     std::shared_ptr<Promise<std::string>> end = std::make_shared<Promise<std::string>>();

@@ -25,6 +25,7 @@ constexpr Row kRows[] = {
     {Fault::Kind::StopDriver, "stop-driver", 2},
     {Fault::Kind::KillDriver, "kill-driver", 1},
     {Fault::Kind::Refuse, "refuse-memory", 3},
+    {Fault::Kind::Slow, "slow", 3},
 };
 
 Fault::Kind draw_kind(Random& random) {
@@ -71,10 +72,13 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
         fault.span = random.up_to(random.one_in(3) ? 30s : 1s);
         break;
       case Fault::Kind::Hold:
-        fault.span = random.up_to(random.one_in(4) ? 5s : 200ms);
         fault.planes = random.one_in(2)   ? std::vector{Plane::Control, Plane::Data}
                        : random.one_in(2) ? std::vector{Plane::Data}
                                           : std::vector{Plane::Control};
+        fault.span =
+            random.up_to(!random.one_in(4)                          ? 200ms
+                         : fault.planes == std::vector{Plane::Data} ? 60s  // nobody gives up
+                                                                    : 5s);
         break;
       case Fault::Kind::BreakData:
         if (random.one_in(2)) {
@@ -86,6 +90,9 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
         fault.blocks_out = !random.one_in(4);
         fault.blocks_in = !fault.blocks_out || !random.one_in(3);
         fault.span = random.one_in(4) ? 1h : random.up_to(random.one_in(2) ? 30s : 1s);
+        break;
+      case Fault::Kind::Slow:
+        fault.span = random.up_to(3s);
         break;
       case Fault::Kind::Refuse:
         fault.instructions = static_cast<int>(random.below(30));
@@ -117,6 +124,8 @@ bool strike(const Fault& fault, Processes& processes) {
       return processes.stop(kDriver, fault.span);
     case Fault::Kind::Refuse:
       return processes.refuse_memory(fault.rank, fault.instructions);
+    case Fault::Kind::Slow:
+      return processes.slow(fault.rank, fault.span);
     case Fault::Kind::KillDriver:
       break;
   }

@@ -103,7 +103,7 @@ Shape shape_of(std::uint64_t seed, const RunOptions& options) {
   return draw_shape(random, options.ranks, options.way);
 }
 
-/// A fault may fail several calls one after the other.
+/// A fault may fail several calls one after the other, also after it has ended.
 constexpr int kMostFailures = 4;
 
 class Run {
@@ -120,7 +120,6 @@ class Run {
   }
 
   RunResult result(const std::vector<Fault>& faults) {
-    most_failures_ = kMostFailures * (std::ssize(faults) + 1);
     for (const Fault& fault : faults) {
       world_.at_count(fault.after, [this, fault] {
         if (!is_done_ && strike(fault, *processes_)) {
@@ -166,16 +165,32 @@ class Run {
         get_on(cluster, trainer);
       } catch (const Error& error) {
         require_driver();
-        require(++failures_ <= most_failures_, "the run does not get on");
-        world_.tell("driver", fmt::format("failed: {}", error.what()));
+        count(error);
         blame(error);
         needs_state_ = true;
-        for (int r = 0; r < options_.ranks; ++r) {
-          if (processes_->is_known_lost(Rank(r))) {
-            lost_.insert(r);
-            cluster.replace(Rank(r));
-          }
-        }
+        replace(cluster);
+      }
+    }
+  }
+
+  /// Counts failures in a row that no fault explains.
+  void count(const Error& error) {
+    world_.tell("driver", fmt::format("failed: {}", error.what()));
+    failures_ = is_disturbed_since(failed_) ? 0 : failures_ + 1;
+    failed_ = world_.clock().now();
+    require(failures_ <= kMostFailures, "the run does not get on");
+  }
+
+  /// Replaces ranks that are lost; now and then one that may only be late.
+  void replace(const Cluster& cluster) {
+    const int late =
+        world_.random().one_in(4)
+            ? static_cast<int>(world_.random().below(static_cast<std::uint64_t>(options_.ranks)))
+            : -1;
+    for (int r = 0; r < options_.ranks; ++r) {
+      if (processes_->is_known_lost(Rank(r)) || r == late) {
+        lost_.insert(r);
+        cluster.replace(Rank(r));
       }
     }
   }
@@ -303,7 +318,11 @@ class Run {
         .step_deadline = patience_,
         .before_instruction = [weak = std::weak_ptr(processes_)](Rank rank, const Instruction&) {
           const auto processes = weak.lock();  // setups that were not taken outlive the run
-          if (processes != nullptr && processes->is_refused_memory(rank)) {
+          if (processes == nullptr) {
+            return;
+          }
+          processes->wait_if_slow(rank);
+          if (processes->is_refused_memory(rank)) {
             // As LibTorch's allocator says it.
             C10_THROW_ERROR(Error,
                             "[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: not enough "
@@ -403,7 +422,12 @@ class Run {
       if (shape_.evaluates) {
         evaluate(*trainer);
       }
-      steps(*trainer);
+      if (world_.random().one_in(50)) {
+        leave(trainer);
+        begin(cluster, trainer);
+      } else {
+        steps(*trainer);
+      }
     }
     check_state(*trainer);
     is_done_ = true;
@@ -471,6 +495,28 @@ class Run {
             "step {} done after {:.3f} ms",
             before + count,
             std::chrono::duration<double, std::milli>(world_.clock().now() - begun).count()));
+  }
+
+  /// Ends the trainer while steps are under way. Each of them has been made then, or fails.
+  void leave(std::optional<tests::Trainer>& trainer) {
+    const World::Time begun = world_.clock().now();
+    const std::int64_t before = trainer->steps();
+    std::vector<StepFuture> made;
+    const std::uint64_t count = 1 + world_.random().below(shape_.bursts ? 3 : 1);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      made.push_back(submit(*trainer, before + static_cast<std::int64_t>(i)));
+    }
+    wait(world_.clock().now() + world_.random().up_to(20ms), [] { return false; });
+    end(trainer);
+    world_.tell("driver", fmt::format("ends its trainer in step {}", before + 1));
+    for (const StepFuture& step : made) {
+      require(step.ready(), "a step is under way, and its trainer has ended");
+      try {
+        check(step.get());
+      } catch (const Error& why) {
+        require(why.code() == Errc::Cancelled || is_disturbed_since(begun), why.what());
+      }
+    }
   }
 
   /// Returns the longest time for a step, whatever happens: its deadline, questions to the agents,
@@ -581,8 +627,9 @@ class Run {
   /// So short in some runs that faults make steps late.
   const std::chrono::milliseconds patience_ = world_.random().one_in(2) ? 500ms : 20000ms;
   const bool records_ = world_.random().one_in(2);
-  std::set<int> lost_;  ///< ranks that were lost since the last step
-  std::int64_t failures_ = 0, most_failures_ = 0;
+  std::set<int> lost_;        ///< ranks that were lost since the last step
+  World::Time failed_{};      ///< when the driver's program has failed the last time
+  int failures_ = 0;          ///< since then without a fault
   bool has_stepped_ = false;  ///< so mirrors have copies
   bool is_loading_ = false;   ///< a load has begun, and has not succeeded
   bool needs_state_ = false, is_done_ = false;
