@@ -280,21 +280,26 @@ bool Processes::part(const std::set<Rank>& ranks, bool out, bool in, Clock::Time
   return true;
 }
 
-bool Processes::refuse_memory(Rank rank, int instructions) {
+bool Processes::refuse_memory(Rank rank, int grants) {
   if (network_.has_ended(process_of(rank))) {
     return false;
   }
-  in(rank).grants = instructions;
+  in(rank).grants = grants;
   return true;
 }
 
-bool Processes::is_refused_memory(Rank rank) {
-  std::optional<int>& grants = in(rank).grants;
+bool Processes::is_refused_memory() {
+  const ProcessNumber here = Strands::process_here().value_or(0);
+  if (here == 0 || network_.has_ended(here)) {
+    return false;
+  }
+  Process& process = processes_.at(here);
+  std::optional<int>& grants = process.grants;
   if (!grants || (*grants)-- > 0) {
     return false;
   }
   grants.reset();
-  world_.tell(name_of_rank(rank), "gets no memory");
+  world_.tell(name_of(here), "gets no memory");
   for (const Plane plane : {Plane::Control, Plane::Data}) {
     network_.disturb(plane, world_.clock().now());
   }

@@ -53,9 +53,9 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// Lets nothing pass between these ranks and all other processes for so long: `out` from them,
   /// `in` to them.
   bool part(const std::set<Rank>& ranks, bool out, bool in, Clock::Time::duration span);
-  /// Refuses memory to one of the rank's instructions, after so many others. Replaces an earlier
-  /// refusal that has not come yet.
-  bool refuse_memory(Rank rank, int instructions);
+  /// Refuses memory to the rank once, after so many of its instructions and allocations. Replaces an
+  /// earlier refusal that has not come yet.
+  bool refuse_memory(Rank rank, int grants);
   /// Makes instructions of the rank that begin in this span take up to kSlowest longer each.
   bool slow(Rank rank, Clock::Time::duration span);
   /// Kills the driver's process.
@@ -79,8 +79,9 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// Returns the cause of its end that the driver was told; empty before that.
   [[nodiscard]] const std::string& cause(Rank rank) const { return in(rank).cause; }
 
-  /// Counts an instruction of the rank. Returns whether it gets no memory.
-  [[nodiscard]] bool is_refused_memory(Rank rank);
+  /// Counts an instruction or an allocation of the process whose strand this is. Returns whether it
+  /// gets no memory.
+  [[nodiscard]] bool is_refused_memory();
   /// Called before an instruction of the rank, on its thread: waits if it is slow.
   void wait_if_slow(Rank rank);
 
@@ -109,7 +110,7 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
     bool is_given_up = false;  ///< by the driver, as their connection has ended
     bool is_condemned = false;
     bool is_forgotten = false;  ///< no data port takes its tensors any more: another has its place
-    std::optional<int> grants;  ///< instructions before the one that gets no memory
+    std::optional<int> grants;  ///< instructions and allocations before the one that fails
     std::string how;            ///< it has ended, if it has
     std::string cause;          ///< that the driver was told
     World::Time lost = World::Time::max(), told = World::Time::max();  ///< when the driver knew

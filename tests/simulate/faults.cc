@@ -95,7 +95,7 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
         fault.span = random.up_to(3s);
         break;
       case Fault::Kind::Refuse:
-        fault.instructions = static_cast<int>(random.below(30));
+        fault.grants = static_cast<int>(random.below(100));
         break;
       default:
         break;
@@ -123,7 +123,7 @@ bool strike(const Fault& fault, Processes& processes) {
     case Fault::Kind::StopDriver:
       return processes.stop(kDriver, fault.span);
     case Fault::Kind::Refuse:
-      return processes.refuse_memory(fault.rank, fault.instructions);
+      return processes.refuse_memory(fault.rank, fault.grants);
     case Fault::Kind::Slow:
       return processes.slow(fault.rank, fault.span);
     case Fault::Kind::KillDriver:

@@ -25,7 +25,7 @@ struct Fault {
     Part,          ///< nothing gets from or to a set of ranks for the span
     StopDriver,    ///< as Stop
     KillDriver,    ///< the driver ends; another one begins with the newest checkpoint
-    Refuse,        ///< one of the rank's next instructions gets no memory
+    Refuse,        ///< an instruction of the rank, or something else, gets no memory
     Slow,          ///< instructions of the rank that begin in the span take up to kSlowest longer
   };
   static constexpr std::size_t kKinds = 10;
@@ -34,7 +34,7 @@ struct Fault {
   Kind kind = Kind::Kill;
   Rank rank, other;           ///< `other`: of Hold and BreakData; either may be the driver
   std::vector<Plane> planes;  ///< of Hold
-  int instructions = 0;       ///< of Refuse: that get memory before
+  int grants = 0;             ///< of Refuse: instructions and allocations before it
   Clock::Time::duration span{0};
   std::set<Rank> parted;                     ///< of Part
   bool blocks_out = true, blocks_in = true;  ///< of Part

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include <ATen/ops/equal.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,6 +20,7 @@
 #include "stagecraft/tests/faults/course.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/simulate/cluster.h"
+#include "stagecraft/tests/simulate/refusing_allocator.h"
 #include "stagecraft/tests/simulate/shape.h"
 
 namespace stagecraft::simulation {
@@ -128,6 +128,7 @@ class Run {
       });
     }
     RunResult result;
+    const RefusingAllocator memory([this] { return processes_->is_refused_memory(); });
     try {
       world_.run([this] { train(); });
     } catch (const Standstill& standstill) {
@@ -322,11 +323,8 @@ class Run {
             return;
           }
           processes->wait_if_slow(rank);
-          if (processes->is_refused_memory(rank)) {
-            // As LibTorch's allocator says it.
-            C10_THROW_ERROR(Error,
-                            "[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: not enough "
-                            "memory: you tried to allocate 4096 bytes.");
+          if (processes->is_refused_memory()) {
+            refuse_memory();
           }
         }};
   }
@@ -514,7 +512,9 @@ class Run {
       try {
         check(step.get());
       } catch (const Error& why) {
-        require(why.code() == Errc::Cancelled || is_disturbed_since(begun), why.what());
+        require(
+            why.code() == Errc::Cancelled || processes_->has_lost() || is_disturbed_since(begun),
+            why.what());
       }
     }
   }

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include "stagecraft/tests/simulate/refusing_allocator.h"
 #include "stagecraft/tests/simulate/run.h"
 #include "stagecraft/tests/simulate/shape.h"
 
@@ -80,6 +81,7 @@ int main(int argc, char** argv) {
   }
   stay_on_one_processor();
   at::set_num_threads(1);
+  RefusingAllocator::install();
   const auto begun = std::chrono::steady_clock::now();
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();

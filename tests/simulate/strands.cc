@@ -184,6 +184,10 @@ ProcessNumber Strands::process_of(const Strand& strand) {
   return strand.process;
 }
 
+std::optional<ProcessNumber> Strands::process_here() {
+  return Strand::mine == nullptr ? std::nullopt : std::optional(Strand::mine->process);
+}
+
 std::optional<Strands::Time> Strands::next_deadline(
     const std::function<bool(ProcessNumber)>& of) const {
   std::optional<Time> next;

@@ -72,6 +72,8 @@ class Strands {
   /// Returns whether a strand has work and can continue.
   [[nodiscard]] bool is_ready(const Strand& strand) const;
   [[nodiscard]] static ProcessNumber process_of(const Strand& strand);
+  /// Returns the process of the strand that this thread is; nothing if it is none.
+  [[nodiscard]] static std::optional<ProcessNumber> process_here();
 
   /// Ends a process: its waits throw ProcessEnded from now on, so that its strands unwind.
   void end(ProcessNumber process) { ended_.insert(process); }
