@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/executor/mirror/packed_state.h"
+#include "stagecraft/actors/executor/step/foreign_error.h"
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/log.h"
@@ -33,15 +34,6 @@ bool is_ours_alone(const at::Tensor& tensor) {
       tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1;
   std::atomic_thread_fence(std::memory_order_acquire);  // synchronizes with the last owner
   return alone;
-}
-
-/// Logs a failure (keeps MR-2). The end of a trainer is no failure.
-void tell(Rank rank, const std::exception& why) {
-  const auto* error = dynamic_cast<const Error*>(&why);
-  const bool ends = error != nullptr && error->code() == Errc::TransportClosed;
-  log(ends ? Level::Debug : Level::Warning,
-      "a mirror failed and keeps its last recovery point",
-      {{"rank", rank}, {"why", why.what()}});
 }
 
 at::Tensor required(at::Tensor copy, std::int64_t updates) {
@@ -97,14 +89,29 @@ void Mirror::committed(Submission step,
 /// Begins the round even after a failure, since all ranks begin the same rounds (MI-2).
 void Mirror::begin(Submission round, std::int64_t updates, const std::vector<NamedTensor>& state) {
   at::Tensor copy;
+  std::exception_ptr failure;
   try {
     arriving_ = transport_->receive(before_, mirror_tag(plan_, epoch_, round));
     copy = make_copy(state);
     transport_->send(keeper_rank_, mirror_tag(plan_, epoch_, round), copy);
-  } catch (const std::exception& e) {
-    tell(self_, e);
+  } catch (...) {
+    failure = std::current_exception();
   }
   keeper_.begin(round, updates, std::move(copy));
+  if (failure) {
+    fail(failure);
+  }
+}
+
+/// Keeps MR-2. The end of a trainer is no failure.
+void Mirror::fail(const std::exception_ptr& failure) {
+  keeper_.failed();
+  const Error why = foreign_error(failure);
+  const bool is_told = has_failed_ || why.code() == Errc::TransportClosed;
+  log(is_told ? Level::Debug : Level::Warning,
+      "a mirror failed and keeps its last recovery point",
+      {{"rank", self_}, {"why", why.what()}});
+  has_failed_ = true;
 }
 
 /// Copies the state. Reuses a copy that no rank holds any more, since fresh memory costs more than
@@ -126,8 +133,9 @@ void Mirror::take_in() {
   const Future<at::Tensor> arrival = std::exchange(arriving_, {});
   try {
     keeper_.arrived(arrival.get());
-  } catch (const Error& e) {
-    tell(self_, e);
+    has_failed_ = false;
+  } catch (const Error&) {
+    fail(std::current_exception());
   }
 }
 

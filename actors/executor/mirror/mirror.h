@@ -5,8 +5,8 @@
 /// The executor makes it if TrainerOptions::mirror is set, and uses it on its plan thread.
 /// MR-1: no call waits here. A copy is made between two steps, as the next step writes to the
 ///       living tensors. It is then sent off, and taken in once it has arrived.
-/// MR-2: a failure here costs a recovery point, never a step: it is logged, and the last recovery
-///       point stays.
+/// MR-2: a failure here costs a recovery point, never a step: the first in a row is logged, and the
+///       last recovery point stays until the next round.
 /// MR-3: copies outlive the abort of a step: their tags belong to a plan of their own, whose epoch
 ///       ends when all ranks get another state.
 /// Cost: memory for two packed copies of the own state and two of a neighbor's, and bandwidth for
@@ -14,6 +14,7 @@
 ///       all.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -59,6 +60,7 @@ class Mirror {
   void begin(Submission round, std::int64_t updates, const std::vector<NamedTensor>& state);
   [[nodiscard]] at::Tensor make_copy(const std::vector<NamedTensor>& state);
   void take_in();
+  void fail(const std::exception_ptr& failure);
 
   const Rank self_;
   const PlanId plan_;
@@ -68,6 +70,7 @@ class Mirror {
   MirrorKeeper keeper_;
   Future<at::Tensor> arriving_;  ///< of the round in progress; invalid after it was taken in
   at::Tensor last_, spare_;      ///< the newest copy, and the one before it: memory for the next
+  bool has_failed_ = false;      ///< in the last round
 };
 
 }  // namespace stagecraft

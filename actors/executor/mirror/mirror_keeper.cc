@@ -15,7 +15,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr Submission kNoRound{-1};
+constexpr Submission kNoRound{-1}, kFailedRound{-2};
 
 bool has(const std::vector<std::int64_t>& states, std::int64_t updates) {
   return std::ranges::find(states, updates) != states.end();
@@ -61,7 +61,11 @@ void MirrorKeeper::restart(std::optional<std::int64_t> kept) {
   std::optional<Round> left;
   if (kept) {
     // Belongs to no round: a ballot with this number agrees to none.
-    left = Round{.id = kNoRound, .updates = *kept, .own = own(*kept), .kept = this->kept(*kept)};
+    left = Round{.id = kNoRound,
+                 .updates = *kept,
+                 .own = own(*kept),
+                 .kept = this->kept(*kept),
+                 .has_failed = false};
   }
   settled_ = std::move(left);
   under_way_.reset();
@@ -69,7 +73,8 @@ void MirrorKeeper::restart(std::optional<std::int64_t> kept) {
 
 void MirrorKeeper::begin(Submission round, std::int64_t updates, at::Tensor own) {
   SC_CHECK(!under_way_, "one round of mirroring is under way at a time");
-  under_way_ = Round{.id = round, .updates = updates, .own = std::move(own), .kept = {}};
+  under_way_ = Round{
+      .id = round, .updates = updates, .own = std::move(own), .kept = {}, .has_failed = false};
 }
 
 void MirrorKeeper::arrived(at::Tensor copy) {
@@ -77,7 +82,15 @@ void MirrorKeeper::arrived(at::Tensor copy) {
   under_way_->kept = std::move(copy);
 }
 
+void MirrorKeeper::failed() {
+  SC_CHECK(under_way_.has_value(), "a round that fails is under way");
+  under_way_->has_failed = true;
+}
+
 Submission MirrorKeeper::newest_kept() const {
+  if (under_way_ && under_way_->has_failed) {
+    return kFailedRound;
+  }
   for (const auto* round : {&under_way_, &settled_}) {
     if (*round && (*round)->kept.defined()) {
       return (*round)->id;
@@ -87,7 +100,9 @@ Submission MirrorKeeper::newest_kept() const {
 }
 
 void MirrorKeeper::agreed(Submission oldest) {
-  if (under_way_ && oldest >= under_way_->id) {
+  if (oldest == kFailedRound) {
+    under_way_.reset();
+  } else if (under_way_ && oldest >= under_way_->id) {
     settled_ = std::exchange(under_way_, std::nullopt);
   }
 }

@@ -8,6 +8,8 @@
 /// that.
 ///
 ///   none --begin--> under way --agreed: all ranks have it--> settled     the one before is dropped
+///    ^                  |
+///    '--agreed: failed--'                                             the one before stays
 ///
 /// MI-1: after the loss of any one rank at any moment there is a state of which the lost rank's
 ///       keeper has the lost rank's copy, and every other rank its own. choose_recovery() finds the
@@ -19,7 +21,7 @@
 ///       ranks, and one settles by the first vote after all copies of the first round have arrived.
 ///       A rank that dies takes only its own parts: of every round its own copy, which its keeper
 ///       has, and the copy of the rank before it, which that rank has itself. A copy that it sent
-///       but that has not arrived is no whole copy and counts for no rank.
+///       but that has not arrived is no whole copy and counts for no rank. A round that is given up has settled nowhere.
 ///       A recovery goes back to the newest state of which there are copies, and a state that no
 ///       rank needs from its keeper may have copies that are still on their way there. So all ranks
 ///       keep the newest state that is whole, but for the copies of a rank that was lost
@@ -27,7 +29,9 @@
 /// MI-2: a ballot names the newest round whose copy of the rank before is here, whole; the vote
 ///       tells all ranks the oldest round named. So all ranks that continue agree whether a round
 ///       is in progress, and begin the same rounds. No rank ever waits for a copy: while one is
-///       slow, no further round begins, and the recovery point is that many steps older.
+///       slow, no further round begins, and the recovery point is that many steps older. A ballot
+///       says too that a copy cannot be made or sent, or will not come. Then all ranks give the
+///       round up at once, and begin another one.
 /// MI-3: at most two rounds are kept: at most two copies of the own state and two of a neighbor's.
 #pragma once
 
@@ -52,8 +56,10 @@ class MirrorKeeper {
   void begin(Submission round, std::int64_t updates, at::Tensor own);
   /// Takes the copy of the rank before in the round in progress.
   void arrived(at::Tensor copy);
+  /// Notes that the round in progress cannot become whole.
+  void failed();
 
-  /// Returns the round for the ballot (MI-2); -1 while there is none.
+  /// Returns the round for the ballot (MI-2); -1 while there is none, -2 if one has failed.
   [[nodiscard]] Submission newest_kept() const;
   /// Takes the result of the vote: every rank's newest_kept() is `oldest` or later.
   void agreed(Submission oldest);
@@ -73,6 +79,7 @@ class MirrorKeeper {
     std::int64_t updates = 0;
     at::Tensor own;
     at::Tensor kept;  ///< of the rank before; undefined until it arrives
+    bool has_failed = false;
   };
 
   [[nodiscard]] std::vector<std::int64_t> states(at::Tensor Round::*copy) const;
