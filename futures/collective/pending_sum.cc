@@ -126,9 +126,11 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
       }
       transport_->lend(here_.ranks[i], first_, passing_->hand_over(own_[i]));
     }
-    parts = receive_all(*transport_, here_, first_, passing_->hand_over(own_[self_]));
     if (route_.before) {  // its partial sum comes first in the order of addition
-      parts.emplace(parts.begin(), *route_.before, transport_->receive(*route_.before, first_));
+      parts.push_back(expect(*route_.before, first_));
+    }
+    for (const Rank rank : here_.ranks) {
+      parts.push_back(rank == transport_->self() ? own_part() : expect(rank, first_));
     }
     if (kind_ == Kind::AllReduce) {
       expect_sums();
@@ -143,17 +145,18 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     for (const Arrival& part : parts) {
       part.second.on_ready([self = shared_from_this()] {
         if (--self->missing_ == 0) {
-          self->post([](Work& work) { work.add(); });
+          self->post([](Work& work) { return work.add(); });
         }
       });
     }
     for (std::size_t i = 0; i < sums.size(); ++i) {
       sums[i].second.on_ready(
-          [self = shared_from_this(), i] { self->post([i](Work& work) { work.take(i); }); });
+          [self = shared_from_this(), i] { self->post([i](Work& work) { return work.take(i); }); });
     }
     for (std::size_t i = 0; i < copied.size(); ++i) {
-      copied[i].second.on_ready(
-          [self = shared_from_this(), i] { self->post([i](Work& work) { work.end_loan(i); }); });
+      copied[i].second.on_ready([self = shared_from_this(), i] {
+        self->post([i](Work& work) { return work.end_loan(i); });
+      });
     }
   }
 
@@ -202,15 +205,19 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     }
   }
 
-  /// Runs a job. The result is there when all jobs have run, also if one has failed: others wait
-  /// for the sum of this member's part, or for the reason why there is none.
+  /// Runs a job, which returns a failure that the others learn of. The result is there when all
+  /// jobs have run, also after such a failure: others wait for the sum of this member's part, or for
+  /// the reason why there is none. A job that throws may have told them nothing, so nothing will
+  /// come from them either.
   template <class Job>
   void run(Job job) {
     try {
       const at::NoGradGuard no_grad;
-      job(*this);
+      const std::optional<Error> failure = job(*this);
+      error_ = error_ ? error_ : failure;
     } catch (...) {
-      error_ = error_ ? *error_ : caught();
+      end(error_ ? *error_ : caught());
+      return;
     }
     if (--left_ > 0) {
       return;
@@ -226,7 +233,35 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     }
   }
 
+  /// Ends all waits for this operation with the error.
+  void end(const Error& why) {
+    abandoned_ = true;
+    result_.set_error(why);
+    for (const auto& promise : expected_) {
+      promise->set_error(why);
+    }
+  }
+
   void finish(const at::Tensor& result) { result_.set_value(passing_->hand_over(result)); }
+
+  /// Receives a tensor, unless this operation ends here before.
+  [[nodiscard]] Arrival expect(Rank from, const Tag& tag) {
+    const auto here = expected_.emplace_back(std::make_shared<Promise<at::Tensor>>());
+    const Future<at::Tensor> arrival = transport_->receive(from, tag);
+    arrival.on_ready([here, arrival] {
+      try {
+        here->set_value(arrival.get());
+      } catch (const Error& why) {
+        here->set_error(why);
+      }
+    });
+    return {from, here->future()};
+  }
+  [[nodiscard]] Arrival own_part() const {
+    Promise<at::Tensor> here;
+    here.set_value(passing_->hand_over(own_[self_]));
+    return {transport_->self(), here.future()};
+  }
 
   /// Lists what arrives after the parts.
   void expect_sums() {
@@ -254,19 +289,17 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   }
 
   /// `reader`: reads what this member lends.
-  void expect_word_from(Rank reader) {
-    copied.emplace_back(reader, transport_->receive(reader, third_));
-  }
+  void expect_word_from(Rank reader) { copied.push_back(expect(reader, third_)); }
   void say_done_to(Rank lender) {
     transport_->send(lender, third_, passing_->hand_over(at::empty({0}, buffer_.options())));
   }
 
   void expect_sum(Rank from, std::size_t part) {
-    sums.emplace_back(from, transport_->receive(from, second_));
+    sums.push_back(expect(from, second_));
     part_of_sum_.push_back(part);
   }
 
-  void add() {
+  std::optional<Error> add() {
     Tensors here = tensors_of(parts);
     at::Tensor sum;
     std::optional<Error> why;
@@ -295,9 +328,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     } else {
       lend_to_readers(handed_on);
     }
-    if (why) {
-      throw *std::move(why);
-    }
+    return why;
   }
 
   void lend_to_readers(const at::Tensor& sum) {
@@ -307,7 +338,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   }
 
   /// Copies a sum, and says so to the rank that lent it. The sum of its own part goes on.
-  void take(std::size_t i) {
+  std::optional<Error> take(std::size_t i) {
     const auto& [from, arrival] = sums[i];
     const at::Tensor sum = passing_->take_over(arrival.get());
     const at::Tensor& place = own_[part_of_sum_[i]];
@@ -320,20 +351,24 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     if (part_of_sum_[i] == self_) {
       lend_to_readers(fits ? place : sum);
     }
-    if (!fits) {
-      throw is_refusal(sum) ? refused(sum)
-                            : Error(Errc::Internal,
-                                    fmt::format("in {} rank {} returns a sum of {} elements, not "
-                                                "of {}",
-                                                name_,
-                                                from.value,
-                                                sum.numel(),
-                                                place.numel()));
+    if (fits) {
+      return std::nullopt;
     }
+    return is_refusal(sum) ? refused(sum)
+                           : Error(Errc::Internal,
+                                   fmt::format("in {} rank {} returns a sum of {} elements, not "
+                                               "of {}",
+                                               name_,
+                                               from.value,
+                                               sum.numel(),
+                                               place.numel()));
   }
 
   /// The reader is done with what was lent to it.
-  void end_loan(std::size_t i) { (void)passing_->take_over(copied[i].second.get()); }
+  std::optional<Error> end_loan(std::size_t i) {
+    (void)passing_->take_over(copied[i].second.get());
+    return std::nullopt;
+  }
 
   const Kind kind_;
   const std::string name_;
@@ -353,7 +388,8 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   bool abandoned_ = false;
   std::size_t left_ = 0;        // jobs that have not run
   std::optional<Error> error_;  // the first
-  at::Tensor scattered_;        // the result of a reduce_scatter
+  std::vector<std::shared_ptr<Promise<at::Tensor>>> expected_;
+  at::Tensor scattered_;  // the result of a reduce_scatter
   Promise<at::Tensor> result_;
 };
 

@@ -217,7 +217,7 @@ class Run {
   auto prompt(std::string_view what, int steps, const Call& call) {
     const World::Time begun = world_.clock().now();
     const bool was_whole = !processes_->has_lost();
-    const auto check_time = [&](std::string_view outcome) {
+    const auto check_time = [&](const std::string& outcome) {
       const World::Time since = std::max(begun, last_disturbed());
       require(world_.clock().now() - since <= kPrompt,
               fmt::format("{} {} only {:.3f} s after the last fault",
@@ -239,8 +239,8 @@ class Run {
       }
     } catch (const Error& error) {
       require_driver();
-      check_time("fails");
       const std::string_view why = error.what();
+      check_time(fmt::format("fails ({})", why));
       require(!was_whole || has_no_state(error) || is_disturbed_since(begun),
               fmt::format("{} fails without a fault: {}", what, why));
       require(why.find("was told to abort and has not answered") == std::string_view::npos ||

@@ -14,6 +14,7 @@
 #include "stagecraft/futures/transport/forwarding_transport.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/faulty_transport.h"
 #include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
@@ -132,6 +133,48 @@ TEST_CASE("buffers that are not alike fail on all hosts, whichever host has the 
                         ContainsSubstring("same size and dtype"));
     }
   }
+}
+
+TEST_CASE("a member that cannot send ends its operation with the reason, whatever it waits for",
+          "[futures][collective]") {
+  int failed = 0;
+  for (std::int64_t nth = 3; nth <= 8; ++nth) {  // the first two are sent by all_reduce() itself
+    CAPTURE(nth);
+    constexpr int kMembers = 3;
+    InprocNetwork network(kMembers);
+    const Group group{.ranks = {Rank(0), Rank(1), Rank(2)}};
+    const Error injected(Errc::TransportRefused, "injected");
+    std::vector<std::unique_ptr<TransportCollective>> ends;
+    std::vector<std::unique_ptr<PendingResult>> pending;
+    for (int r = 0; r < kMembers; ++r) {
+      const auto end = std::make_shared<FaultyTransport>(network.endpoint(Rank(r)));
+      if (r == 1) {
+        end->fail_send(nth, injected);
+      }
+      ends.push_back(std::make_unique<TransportCollective>(end));
+    }
+    const std::vector<at::Tensor> buffers = uneven(kMembers);
+    for (std::size_t r = 0; r < ends.size(); ++r) {
+      pending.push_back(ends[r]->all_reduce(group, {.epoch = Epoch{0}}, buffers[r]));
+    }
+    try {
+      (void)pending[1]->wait(patience());
+    } catch (const Error& error) {
+      ++failed;
+      CHECK_THAT(error.what(), ContainsSubstring("injected"));
+    }
+    for (int r = 0; r < kMembers; ++r) {  // as the driver's abort does
+      network.endpoint(Rank(r))->advance(PlanId(), Epoch{1}, injected);
+    }
+    for (const int other : {0, 2}) {
+      try {
+        (void)pending[static_cast<std::size_t>(other)]->wait(patience());
+      } catch (const Error& error) {
+        CHECK_THAT(error.what(), ContainsSubstring("injected"));
+      }
+    }
+  }
+  CHECK(failed == 4);  // its sum to two readers, and word to two lenders
 }
 
 }  // namespace
