@@ -57,12 +57,14 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
   for (int i = 0; i < count; ++i) {
     Fault fault{.after =
                     static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(events)))};
-    fault.rank = any_rank();
+    const bool is_soon = !faults.empty() && random.one_in(4);  // after another: while it is mended
+    const bool is_same = is_soon && faults.back().rank != kDriver && random.one_in(2);
+    fault.rank = is_same ? faults.back().rank : any_rank();
     fault.other = any_rank();
     if (fault.other == fault.rank || random.one_in(3)) {
       fault.other = kDriver;
     }
-    if (!faults.empty() && random.one_in(4)) {  // soon after another: while that is mended
+    if (is_soon) {
       fault.after = faults.back().after + static_cast<std::int64_t>(random.below(60));
     }
     fault.kind = draw_kind(random);

@@ -23,15 +23,15 @@ void RankEnd::send(Rank to, const Tag& tag, at::Tensor tensor) {
   if (there == nullptr) {
     return;  // it has ended, as others will hear
   }
-  // A copy, as another process gets.
+  // Read as late as a transport may (T-2). The other process gets a copy.
   ends_->network.send(
       process_,
       there->process_,
       Plane::Data,
-      [there, from = self_, process = process_, tag, copy = tensor.clone()]() mutable {
+      [there, from = self_, process = process_, tag, tensor = std::move(tensor)] {
         const std::shared_ptr<RankEnd> known = there->ends_->of(from);
         if (from == kDriver || (known != nullptr && known->process_ == process)) {  // keeps DP-9
-          there->arrived_.deliver(from, tag, std::move(copy));
+          there->arrived_.deliver(from, tag, tensor.clone());
         }
       });
 }

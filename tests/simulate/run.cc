@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <ATen/ops/add.h>
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -103,6 +104,8 @@ Shape shape_of(std::uint64_t seed, const RunOptions& options) {
   return draw_shape(random, options.ranks, options.way);
 }
 
+const std::string kWeight = "weight:";
+
 /// A fault may fail several calls one after the other, also after it has ended.
 constexpr int kMostFailures = 4;
 
@@ -172,6 +175,17 @@ class Run {
         replace(cluster);
       }
     }
+  }
+
+  void kill_soon() {
+    const Rank rank(
+        static_cast<int>(world_.random().below(static_cast<std::uint64_t>(options_.ranks))));
+    world_.at_count(world_.count() + static_cast<std::int64_t>(world_.random().below(30)),
+                    [this, rank] {
+                      if (!is_done_ && processes_->kill(rank)) {
+                        ++struck_[static_cast<std::size_t>(Fault::Kind::Kill)];
+                      }
+                    });
   }
 
   /// Counts failures in a row that no fault explains.
@@ -270,9 +284,15 @@ class Run {
           return begin(cluster, trainer);
         }
         load(*trainer);
+      } else if (has_weights_of_other(*trainer)) {
+        load(*trainer);  // as was under way
       }
+      other_.reset();
       check_state(*trainer);
       needs_state_ = false;
+      if (world_.random().one_in(8)) {  // while new copies are on their way
+        kill_soon();
+      }
     }
   }
 
@@ -306,6 +326,33 @@ class Run {
     is_loading_ = false;
     world_.tell("driver", fmt::format("loaded step {}", trainer.steps()));
     check_state(trainer);
+  }
+
+  /// Loads weights of another run, and then those of this one. A recovery meanwhile must not mix
+  /// them, though both have made as many updates (LV-1).
+  void load_other(tests::Trainer& trainer) {
+    other_ = kept_;
+    for (StateTensor& state : other_->tensors) {
+      if (state.name.starts_with(kWeight) && state.tensor.is_floating_point()) {
+        state.tensor = at::add(state.tensor, 1);
+      }
+    }
+    has_stepped_ = false;
+    is_loading_ = true;
+    prompt("load()", 1, [&] { trainer.load(*other_); });
+    is_loading_ = false;
+    world_.tell("driver", "loaded weights of another run");
+    require(has_weights_of_other(trainer), "other weights than those that were loaded");
+    load(trainer);
+    other_.reset();
+  }
+
+  [[nodiscard]] bool has_weights_of_other(tests::Trainer& trainer) const {
+    return other_ && std::ranges::all_of(tests::weights_of(trainer), [&](const auto& weight) {
+             const auto found =
+                 std::ranges::find(other_->tensors, kWeight + weight.first, &StateTensor::name);
+             return found == other_->tensors.end() || at::equal(found->tensor, weight.second);
+           });
   }
 
   [[nodiscard]] TrainerOptions trainer_options() const {
@@ -415,6 +462,8 @@ class Run {
         if (!known_.others.empty() && world_.random().one_in(12)) {
           move(cluster, trainer);
           begin(cluster, trainer);
+        } else if (world_.random().one_in(12)) {
+          load_other(*trainer);
         }
       }
       if (shape_.evaluates) {
@@ -569,10 +618,17 @@ class Run {
   void blame(const Error& error) {
     require(std::string_view(error.what()).find("waits for itself") == std::string_view::npos,
             "a circle of waits is told, and the plan has none");
-    if (error.code() != Errc::WorkerLost || !error.context().rank) {
+    if (!error.context().rank) {
       return;
     }
     const Rank rank = *error.context().rank;
+    require(
+        !processes_->is_known_lost(rank) ||
+            std::string_view(error.what()).find("has announced a tensor") == std::string_view::npos,
+        fmt::format("rank {} is lost, and said to be late", rank.value));
+    if (error.code() != Errc::WorkerLost) {
+      return;
+    }
     const std::string_view text = error.what();
     if (text.find(fmt::format("rank {} is lost: ", rank.value)) != std::string_view::npos) {
       require(processes_->is_lost(rank),
@@ -587,7 +643,7 @@ class Run {
 
   void check_kept() {
     const tests::Expected& expected = known_.after(kept_->step);
-    check_kept("weight:", expected.weights);
+    check_kept(kWeight, expected.weights);
     check_kept("buffer:", expected.buffers);
   }
   void check_kept(const std::string& kind, const StateDict& expected) {
@@ -622,6 +678,7 @@ class Run {
   const std::shared_ptr<Network> network_;
   const std::shared_ptr<Processes> processes_;
   std::optional<Checkpoint> kept_;
+  std::optional<Checkpoint> other_;  ///< of another run, while it is loaded
   FaultCounts struck_{};
   int recoveries_ = 0;
   /// So short in some runs that faults make steps late.
