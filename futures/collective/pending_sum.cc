@@ -206,9 +206,9 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   }
 
   /// Runs a job, which returns a failure that the others learn of. The result is there when all
-  /// jobs have run, also after such a failure: others wait for the sum of this member's part, or for
-  /// the reason why there is none. A job that throws may have told them nothing, so nothing will
-  /// come from them either.
+  /// jobs have run, also after such a failure: others wait for the sum of this member's part, or
+  /// for the reason why there is none. A job that throws may have told them nothing, so nothing
+  /// will come from them either.
   template <class Job>
   void run(Job job) {
     try {

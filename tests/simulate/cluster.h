@@ -53,8 +53,8 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// Lets nothing pass between these ranks and all other processes for so long: `out` from them,
   /// `in` to them.
   bool part(const std::set<Rank>& ranks, bool out, bool in, Clock::Time::duration span);
-  /// Refuses memory to the rank once, after so many of its instructions and allocations. Replaces an
-  /// earlier refusal that has not come yet.
+  /// Refuses memory to the rank once, after so many of its instructions and allocations. Replaces
+  /// an earlier refusal that has not come yet.
   bool refuse_memory(Rank rank, int grants);
   /// Makes instructions of the rank that begin in this span take up to kSlowest longer each.
   bool slow(Rank rank, Clock::Time::duration span);

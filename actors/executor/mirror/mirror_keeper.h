@@ -21,7 +21,8 @@
 ///       ranks, and one settles by the first vote after all copies of the first round have arrived.
 ///       A rank that dies takes only its own parts: of every round its own copy, which its keeper
 ///       has, and the copy of the rank before it, which that rank has itself. A copy that it sent
-///       but that has not arrived is no whole copy and counts for no rank. A round that is given up has settled nowhere.
+///       but that has not arrived is no whole copy and counts for no rank. A round that is
+///       given up has settled nowhere.
 ///       A recovery goes back to the newest state of which there are copies, and a state that no
 ///       rank needs from its keeper may have copies that are still on their way there. So all ranks
 ///       keep the newest state that is whole, but for the copies of a rank that was lost
