@@ -174,6 +174,18 @@ std::string metrics_text(const WatchedState& state) {
            "counter",
            "Checkpoints that this process has written.",
            static_cast<double>(state.checkpoints_written));
+  page.one("restarts_total",
+           "counter",
+           "Failures from which the run was healed.",
+           static_cast<double>(state.healing.restarts));
+  page.one("repeated_steps_total",
+           "counter",
+           "Steps that were made again after them.",
+           static_cast<double>(state.healing.repeated_steps));
+  page.one("healing_seconds_total",
+           "counter",
+           "Seconds from these failures until the run could go on.",
+           state.healing.seconds);
   add_last_step(state, page);
   add_waits(state, page);
   add_ranks(state, page);

@@ -267,6 +267,10 @@ void Watch::set_places(const std::vector<std::string>& places) {
   impl_->board.set_places(places);
 }
 
+void Watch::healed(const WatchedHealing& more) {
+  impl_->board.add_healing(more);
+}
+
 void Watch::saved(std::int64_t step, const std::string& path) {
   impl_->board.add_checkpoint(step, path);
 }

@@ -67,6 +67,9 @@ class Watch {
   /// Replaces WatchedRank::place, by rank.
   void set_places(const std::vector<std::string>& places);
 
+  /// Adds to what losses of workers have cost the run so far.
+  void healed(const WatchedHealing& more);
+
   void saved(std::int64_t step, const std::string& path);
   void message(const std::string& text);
 

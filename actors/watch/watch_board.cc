@@ -76,6 +76,14 @@ void WatchBoard::set_waits(std::string waits) {
   tell_change();
 }
 
+void WatchBoard::add_healing(const WatchedHealing& more) {
+  const std::lock_guard lock(mutex_);
+  state_.healing.restarts += more.restarts;
+  state_.healing.repeated_steps += more.repeated_steps;
+  state_.healing.seconds += more.seconds;
+  tell_change();
+}
+
 void WatchBoard::add_checkpoint(std::int64_t step, const std::string& path) {
   const std::lock_guard lock(mutex_);
   ++state_.checkpoints_written;

@@ -42,6 +42,8 @@ class WatchBoard {
   void set_routes(std::vector<std::vector<Route>> routes);
   void set_places(const std::vector<std::string>& places);
   void set_waits(std::string waits);
+  /// Adds to what the run has counted so far.
+  void add_healing(const WatchedHealing& more);
   void add_checkpoint(std::int64_t step, const std::string& path);
   void add_message(const std::string& text);
   /// Takes no wishes from now on: the run would not follow them.

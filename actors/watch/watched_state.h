@@ -60,6 +60,13 @@ struct RouteBytes {
   std::int64_t bytes = 0;
 };
 
+/// WatchedHealing counts what the losses of workers have cost the run (`train --restarts`).
+struct WatchedHealing {
+  std::int64_t restarts = 0;        ///< failures that were healed
+  std::int64_t repeated_steps = 0;  ///< steps that were made again
+  double seconds = 0.0;             ///< from failures until the run could go on
+};
+
 struct WatchedState {
   WatchedRun run;
   WatchPhase phase = WatchPhase::Running;
@@ -71,6 +78,7 @@ struct WatchedState {
   std::string waits;              ///< who waits for whom, while a step is late
   std::vector<RouteBytes> bytes;  ///< of all steps so far
   std::vector<WatchPoint> curve;
+  WatchedHealing healing;
   std::int64_t checkpoints_written = 0;
   std::vector<WatchEvent> checkpoints;  ///< their files, newest last; the newest kMostEvents
   std::vector<WatchEvent> messages;     ///< newest last

@@ -26,4 +26,10 @@ std::optional<Error> standard_lack_of_memory(const std::exception& thrown,
   return std::nullopt;
 }
 
+bool says_lack_of_memory(std::string_view what) {
+  return what.starts_with("[enforce fail at alloc_cpu.cpp") ||
+         what.starts_with("Could not allocate memory") ||
+         what.starts_with("Storage size calculation overflowed");  // more than 2^63 bytes
+}
+
 }  // namespace stagecraft

@@ -14,14 +14,6 @@
 namespace stagecraft {
 namespace {
 
-/// LibTorch has an exception type for lack of memory on other devices. On the CPU only the message
-/// shows it. Looks at its beginning alone, since a message may quote a file.
-bool says_lack_of_memory(std::string_view text) {
-  return text.starts_with("[enforce fail at alloc_cpu.cpp") ||
-         text.starts_with("Could not allocate memory") ||
-         text.starts_with("Storage size calculation overflowed");  // more than 2^63 bytes
-}
-
 /// Returns " at 1.5 GiB in one piece", or nothing.
 std::string size_in(std::string_view text) {
   constexpr std::string_view kBefore = "you tried to allocate ";

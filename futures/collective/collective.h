@@ -65,8 +65,9 @@ class PendingResult {
   /// members from which this rank receives.
   /// Requires: the first call.
   /// Errors: ClusterTimeout names the members that the board shows at the deadline. WorkerAborted
-  /// and TransportClosed come from the transport. If sizes or dtypes differ, all members get
-  /// Internal, which names two ranks that differ.
+  /// and TransportClosed come from the transport. If sizes or dtypes differ, or a member lacks
+  /// memory, those that find it get Internal, which names two ranks that differ, or
+  /// DeviceOutOfMemory. Those for which they have no sum get WorkerAborted with the same text.
   [[nodiscard]] virtual at::Tensor wait(Deadline deadline) = 0;
 
   /// Waits likewise and writes the result to `place`, a flat buffer of its size and dtype. On a CPU

@@ -19,6 +19,7 @@
 
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/process/process_end.h"
+#include "stagecraft/base/process/standard_lack_of_memory.h"
 #include "stagecraft/futures/collective/exchange.h"
 #include "stagecraft/futures/collective/sum_route.h"
 
@@ -71,8 +72,10 @@ bool is_refusal(const at::Tensor& sum) {
   return sum.dim() != 1;
 }
 
+/// Returns the error of a member that gets no sum: a consequence, so that the error of the member
+/// that refused is told as the cause.
 Error refused(const at::Tensor& refusal) {
-  return {Errc::Internal,
+  return {Errc::WorkerAborted,
           std::string(reinterpret_cast<const char*>(refusal.const_data_ptr<std::uint8_t>()),
                       static_cast<std::size_t>(refusal.numel()))};
 }
@@ -199,9 +202,13 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     } catch (const c10::OutOfMemoryError& error) {
       return {Errc::DeviceOutOfMemory, name_ + ": " + error.what_without_backtrace()};
     } catch (const c10::Error& error) {
-      return {Errc::Internal, name_ + ": " + error.what_without_backtrace()};
+      const std::string what = error.what_without_backtrace();
+      return {says_lack_of_memory(what) ? Errc::DeviceOutOfMemory : Errc::Internal,
+              name_ + ": " + what};
     } catch (const std::exception& error) {
-      return {Errc::Internal, name_ + ": " + error.what()};
+      const auto lack = standard_lack_of_memory(error, "use smaller buckets of gradients");
+      return lack ? Error(lack->code(), name_ + ": " + lack->text())
+                  : Error(Errc::Internal, name_ + ": " + error.what());
     }
   }
 

@@ -22,6 +22,7 @@ Json run_state() {
     "schedule": "1f1b", "step": 2, "steps": 10, "loss": 1.25, "seconds": 0.5,
     "counted": "tokens", "counted_total": 128, "per_second": 128.0, "bubble_fraction": 0.25,
     "learning_rate": 0.1, "gradient_norm": 1.0, "running_seconds": 0.1, "waits": "",
+    "restarts": 0, "repeated_steps": 0, "healing_seconds": 0.0,
     "takes_checkpoints": true,
     "ranks": [{"rank": 0, "stages": "0", "place": "thread", "billed_bytes": 2048,
                "forward_seconds": 0.1, "backward_seconds": 0.2, "update_seconds": 0.01,
@@ -108,6 +109,17 @@ TEST_CASE("a late step shows who waits for whom", "[browser]") {
   CHECK(page.evaluate("document.getElementById('late').hidden") == false);
   CHECK_THAT(page.text("#waits"),
              ContainsSubstring("After 7.5 s") && ContainsSubstring("rank 0 waits for 1B3"));
+}
+
+TEST_CASE("a run that was healed says how often, and what it cost", "[browser]") {
+  Json state = run_state();
+  RunPage run;
+  CHECK_THAT(run.open(state).text("#facts"), !ContainsSubstring("restarts"));
+  state["restarts"] = 2;
+  state["repeated_steps"] = 1;
+  state["healing_seconds"] = 0.5;
+  CHECK_THAT(run.open(state).text("#facts"),
+             ContainsSubstring("restarts 2 (1 step repeated, 500 ms)"));
 }
 
 TEST_CASE("a run that has ended keeps its last state and says so", "[browser]") {

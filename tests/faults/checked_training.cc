@@ -14,12 +14,6 @@ namespace stagecraft::tests {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-void require(bool kept, const std::string& promise) {
-  if (!kept) {
-    throw Violation(promise);
-  }
-}
-
 void require_blamed(const Error& error, Errc code, Rank rank) {
   require(error.code() == code && error.context().rank == rank,
           fmt::format("expected {} of rank {}, the step failed with {}: {}",
@@ -27,10 +21,6 @@ void require_blamed(const Error& error, Errc code, Rank rank) {
                       rank.value,
                       to_string(error.code()),
                       error.what()));
-}
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 Program make_wide_program(int stages) {

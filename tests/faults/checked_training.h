@@ -8,33 +8,22 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "stagecraft/tests/faults/course.h"
+#include "stagecraft/tests/faults/violation.h"
 #include "stagecraft/tests/support/command.h"
 
 namespace stagecraft::tests {
 
-/// A promise is measured and printed. On a busy machine it may take this many times as long before
-/// it counts as broken.
-inline constexpr int kPatience = 10;
 /// From the end of a connection to the failure of a step.
 inline constexpr std::chrono::milliseconds kClosedPromise{2000};
 /// From the end of a driver to the end of its workers.
 inline constexpr std::chrono::milliseconds kOrphanPromise{10'000};
 
-struct Violation : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-/// Throws a Violation unless the promise was kept.
-void require(bool kept, const std::string& promise);
 /// Throws a Violation unless the error has this code and blames this rank.
 void require_blamed(const Error& error, Errc code, Rank rank);
-
-[[nodiscard]] double seconds_since(std::chrono::steady_clock::time_point begin);
 
 /// Its rows are so wide that the allocator gives weights and gradients memory of their own.
 [[nodiscard]] Program make_wide_program(int stages);

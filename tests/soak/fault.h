@@ -12,17 +12,9 @@
 #include <string>
 
 #include "stagecraft/tests/faults/checked_training.h"
+#include "stagecraft/tests/soak/soak_options.h"
 
 namespace stagecraft::tests {
-
-struct SoakOptions {
-  int faults = 20;
-  std::uint64_t seed = 1;
-  std::chrono::milliseconds silence{1000};
-  std::string only;
-  bool hosts = false;   ///< workers on separate hosts
-  bool driver = false;  ///< this is the driver to be killed
-};
 
 struct Fault {
   int number = 0;

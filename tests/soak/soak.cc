@@ -1,7 +1,8 @@
-/// Trains on worker processes and causes faults at random instants: of processes, or with --hosts
-/// between hosts. Compares every step that succeeds with an undisturbed run.
+/// Trains on worker processes and causes faults at random instants: of processes, with --hosts
+/// between hosts, or with --command of runs of `stagecraft train --restarts`. Compares every step
+/// that succeeds with an undisturbed run.
 ///
-///   stagecraft_soak [--hosts] [--faults N] [--seed S] [--silence MS] [--only KIND]
+///   stagecraft_soak [--hosts|--command] [--faults N] [--seed S] [--silence MS] [--only KIND]
 ///
 /// Prints the measurements and exits with 0; at the first broken promise prints seed and number of
 /// the fault and exits with 1. Seed and number determine everything, except which instruction a
@@ -26,6 +27,7 @@
 
 #include "stagecraft/base/median.h"
 #include "stagecraft/tests/faults/actor_rounds.h"
+#include "stagecraft/tests/soak/command_soak.h"
 #include "stagecraft/tests/soak/fault.h"
 #include "stagecraft/tests/soak/hosts_soak.h"
 #include "stagecraft/tests/soak/process_soak.h"
@@ -39,28 +41,16 @@ constexpr double kGoOnLimit = 60.0;     // s
 constexpr unsigned kHangSeconds = 180;  // of one fault in total
 
 std::span<const char* const> kinds_of(const SoakOptions& options) {
-  return options.hosts ? std::span<const char* const>(kHostFaults)
-                       : std::span<const char* const>(kProcessFaults);
-}
-
-/// Uses every kind equally often, in an order that the seed determines.
-std::string kind_of(const SoakOptions& options, int number) {
-  if (!options.only.empty()) {
-    return options.only;
-  }
-  const auto kinds = kinds_of(options);
-  const int size = static_cast<int>(kinds.size());
-  std::vector<std::string> order(kinds.begin(), kinds.end());
-  std::mt19937_64 random(options.seed * 1'000 + static_cast<std::uint64_t>(number / size));
-  std::ranges::shuffle(order, random);
-  return order[static_cast<std::size_t>(number % size)];
+  return options.hosts     ? std::span<const char* const>(kHostFaults)
+         : options.command ? std::span<const char* const>(kCommandFaults)
+                           : std::span<const char* const>(kProcessFaults);
 }
 
 Fault draw(const SoakOptions& options, Soak& soak, int number) {
   std::seed_seq seed{options.seed, static_cast<std::uint64_t>(number)};
   Fault fault;
   fault.number = number;
-  fault.kind = kind_of(options, number);
+  fault.kind = kind_of(options, kinds_of(options), number);
   fault.random.seed(seed);
   fault.rank = Rank(static_cast<std::int32_t>(fault.random() % kSoakRanks));
   fault.recover = fault.random() % 2 == 0;
@@ -228,12 +218,20 @@ Number number_in(const std::string& option, const std::string& text) {
   return number;
 }
 
+/// Returns null for an option with a value.
+bool* flag_of(SoakOptions& options, const std::string& option) {
+  return option == "--driver"    ? &options.driver
+         : option == "--hosts"   ? &options.hosts
+         : option == "--command" ? &options.command
+                                 : nullptr;
+}
+
 SoakOptions parse(const std::vector<std::string>& words) {
   SoakOptions options;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& option = words[i];
-    if (option == "--driver" || option == "--hosts") {
-      (option == "--driver" ? options.driver : options.hosts) = true;
+    if (bool* const flag = flag_of(options, option)) {
+      *flag = true;
       continue;
     }
     const std::string text = ++i < words.size() ? words[i] : "";
@@ -247,8 +245,9 @@ SoakOptions parse(const std::vector<std::string>& words) {
       options.only = text;
     } else {
       throw std::invalid_argument(
-          "expected --hosts, --faults N, --seed S, --silence MS or --only KIND, found \"" + option +
-          '"');
+          "expected --hosts, --command, --faults N, --seed S, --silence MS or --only KIND, found "
+          "\"" +
+          option + '"');
     }
   }
   const auto kinds = kinds_of(options);
@@ -272,7 +271,7 @@ int main(int argc, char** argv) {
     if (options.driver) {
       run_driver(options);
     }
-    return run(options);
+    return options.command ? run_command_soak(options) : run(options);
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;

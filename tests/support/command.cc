@@ -149,10 +149,39 @@ bool RunningCommand::wait_for(const std::string& found,
   return true;
 }
 
+std::optional<std::string> RunningCommand::next_line(std::chrono::seconds limit) {
+  const auto deadline = Clock::now() + limit;
+  std::size_t end = result_.out.find('\n', line_);
+  while (end == std::string::npos) {
+    if (!read_some(deadline)) {
+      return std::nullopt;
+    }
+    end = result_.out.find('\n', line_);
+  }
+  std::string line = result_.out.substr(line_, end - line_);
+  line_ = end + 1;
+  return line;
+}
+
 void RunningCommand::send_signal(int signal) const {
   if (pid_ > 0) {
     kill(pid_, signal);
   }
+}
+
+std::vector<pid_t> RunningCommand::children() const {
+  const std::string ours = "PPid:\t" + std::to_string(pid_);
+  std::vector<pid_t> all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream status(entry.path() / "status");  // of what is no process there is none
+    for (std::string line; std::getline(status, line);) {
+      if (line == ours) {
+        all.push_back(std::stoi(entry.path().filename().string()));
+        break;
+      }
+    }
+  }
+  return all;
 }
 
 CommandResult RunningCommand::wait(std::chrono::seconds limit) {

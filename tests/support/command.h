@@ -7,6 +7,8 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,7 +42,14 @@ class RunningCommand {
   bool wait_for_output(const std::string& text, std::chrono::seconds limit = kCommandLimit);
   /// Does the same for standard error.
   bool wait_for_error(const std::string& text, std::chrono::seconds limit = kCommandLimit);
+  /// Reads until standard output has another line, and returns it without its end; nothing if the
+  /// program ended or the limit passed before that.
+  std::optional<std::string> next_line(std::chrono::seconds limit = kCommandLimit);
+  /// Returns what was read of standard error.
+  [[nodiscard]] const std::string& error() const { return result_.err; }
   void send_signal(int signal) const;
+  /// Returns the processes that the program has started and that are still there.
+  [[nodiscard]] std::vector<pid_t> children() const;
   /// Reads until the program ends.
   CommandResult wait(std::chrono::seconds limit = kCommandLimit);
 
@@ -52,6 +61,7 @@ class RunningCommand {
   int out_ = -1;
   int err_ = -1;
   CommandResult result_;
+  std::size_t line_ = 0;  ///< where the next one begins
 };
 
 [[nodiscard]] CommandResult run_command(const std::vector<std::string>& words,

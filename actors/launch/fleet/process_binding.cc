@@ -1,5 +1,7 @@
 #include "stagecraft/actors/launch/fleet/process_binding.h"
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -116,6 +118,17 @@ class ProcessBinding final : public Binding {
   }
   [[nodiscard]] int place_of(Rank rank) const { return place_in(options_, rank); }
   [[nodiscard]] int ranks() const { return static_cast<int>(launched_.size()); }
+  [[nodiscard]] Rank first_rank_in(int place) const {
+    Rank rank(0);
+    while (place_of(rank) != place) {
+      rank = Rank(rank.value + 1);
+    }
+    return rank;
+  }
+  /// Returns the longest wait for the answer of a worker process.
+  [[nodiscard]] std::chrono::milliseconds host_limit() const {
+    return std::min<std::chrono::milliseconds>(kHostLimit, options_.join_deadline);
+  }
   /// Returns "runs stage 2" for a place of one rank, "run stages 1, 3 (rank 2)" for one of several.
   [[nodiscard]] std::string stages_text(Rank rank, const std::vector<StageId>& stages) const {
     std::vector<int> numbers;
@@ -139,16 +152,17 @@ class ProcessBinding final : public Binding {
     }
   }
 
-  /// Errors: ClusterMember with the cause if the worker process has ended; ClusterTimeout.
+  /// Errors: ClusterMember with the cause if the worker process has ended; ClusterTimeout that
+  ///         blames a rank of the process, which can be replaced.
   template <class Reply>
   [[nodiscard]] Reply answer_of(const FleetMember& member, const Future<Reply>& asked) const {
     try {
       return asked.get();
-    } catch (const Error& error) {
+    } catch (Error& error) {
       if (error.code() == Errc::ClusterMember) {
         fleet_->throw_lost({member.place, member.incarnation});
       }
-      throw;
+      throw error.with({.rank = first_rank_in(member.place)});
     }
   }
 
@@ -169,7 +183,7 @@ class ProcessBinding final : public Binding {
     auto started = answer_of(
         member,
         ask<Started>(
-            fleet_->host(), member.host, fleet_->name_of(member.place), kHostLimit, message));
+            fleet_->host(), member.host, fleet_->name_of(member.place), host_limit(), message));
     if (!started.error.empty()) {
       throw to_error(started.error).with({.rank = rank});
     }
@@ -215,7 +229,7 @@ class ProcessBinding final : public Binding {
       asked.push_back(ask<NetworkOpened>(fleet_->host(),
                                          member.host,
                                          fleet_->name_of(member.place),
-                                         kHostLimit,
+                                         host_limit(),
                                          network_of(member, now)));
     }
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -122,12 +122,18 @@ TEST_CASE("the state has what the run wrote", "[actors][watch]") {
   board.end_step(second_step(), 64);
   board.add_checkpoint(2, "runs/step-2.ckpt");
   board.add_message("a note");
+  board.add_healing({.restarts = 2, .seconds = 0.5});
+  board.add_healing({.repeated_steps = 1});
+  board.add_healing({.restarts = 1, .seconds = 0.25});
   const auto state = nlohmann::json::parse(state_json(board.look()));
   CHECK(state["phase"] == "running");
   CHECK(state["model"] == "a \"model\"");
   CHECK(state["step"] == 2);
   CHECK(state["per_second"] == 128.0);
   CHECK(state["counted_total"] == 64);
+  CHECK(state["restarts"] == 3);
+  CHECK(state["repeated_steps"] == 1);
+  CHECK(state["healing_seconds"] == 0.75);
   CHECK(state["curve"]["loss"] == nlohmann::json::array({1.5}));
   CHECK(state["ranks"][0]["billed_bytes"] == 4096);
   CHECK_FALSE(state["ranks"][1].contains("billed_bytes"));
@@ -170,6 +176,7 @@ TEST_CASE("metrics have the format and the figures", "[actors][watch]") {
   board.set_routes({{Route::HandOver, Route::SharedMemory}, {Route::Socket, Route::HandOver}});
   board.end_step(second_step(), 64);
   board.add_checkpoint(2, "file");
+  board.add_healing({.restarts = 2, .repeated_steps = 1, .seconds = 0.5});
   const Scraped found = scrape(metrics_text(board.look()));
   const auto value = [&](const std::string& name) { return found.values.at("stagecraft_" + name); };
   CHECK(value("run_info{model=\"a \\\"model\\\"\",schedule=\"1f1b\"}") == 1);
@@ -181,6 +188,9 @@ TEST_CASE("metrics have the format and the figures", "[actors][watch]") {
   CHECK(value("rank_memory_bytes{rank=\"0\",kind=\"peak\"}") == 3);
   CHECK(value("rank_billed_bytes{rank=\"0\"}") == 4096);
   CHECK(value("checkpoints_total") == 1);
+  CHECK(value("restarts_total") == 2);
+  CHECK(value("repeated_steps_total") == 1);
+  CHECK(value("healing_seconds_total") == 0.5);
   CHECK(value("ended") == 0);
 }
 

@@ -45,4 +45,11 @@ TEST_CASE("other exceptions do not mean a lack of memory", "[base][memory]") {
 }
 
 }  // namespace
+TEST_CASE("LibTorch says that memory ran out at the beginning of its message", "[base]") {
+  CHECK(says_lack_of_memory("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator"));
+  CHECK(says_lack_of_memory("Storage size calculation overflowed with sizes=[2, 3]"));
+  CHECK_FALSE(says_lack_of_memory("line 3 says: Could not allocate memory"));
+  CHECK_FALSE(says_lack_of_memory(""));
+}
+
 }  // namespace stagecraft

@@ -8,6 +8,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones.h>
 
 #include "stagecraft/futures/collective/transport_collective.h"
@@ -100,6 +101,44 @@ TEST_CASE("a sum over hosts has the bits of one by rank, however many each has (
       CHECK(at::equal(pending->wait(patience()), expected));
     }
   }
+}
+
+TEST_CASE("a member that has no room for its sum lacks memory, and no more",
+          "[futures][collective]") {
+  Hosts hosts(2, 2);
+  float one = 1.0F;
+  // So large that it cannot be read or made anywhere. It is not read before there is a sum.
+  const at::Tensor endless = at::from_blob(&one, {std::int64_t{1} << 50U}, at::kFloat);
+  std::vector<std::unique_ptr<PendingResult>> pending;
+  for (const auto& end : hosts.ends) {
+    pending.push_back(end->reduce_scatter(hosts.group, {.epoch = Epoch{0}}, endless));
+  }
+  for (const auto& one_sum : pending) {
+    try {
+      (void)one_sum->wait(patience());
+      FAIL("there was room");
+    } catch (const Error& error) {
+      CHECK(error.code() == Errc::DeviceOutOfMemory);
+      CHECK_THAT(error.what(), ContainsSubstring("reduce_scatter 0 of group 0"));
+    }
+  }
+}
+
+TEST_CASE("a member whose sum another one refuses fails as a consequence of that",
+          "[futures][collective]") {
+  Hosts hosts(3, 3);
+  std::vector<Errc> codes;
+  // Only the owner of the last part sees that these are not alike.
+  for (const auto& pending : hosts.start({at::ones({144}), at::ones({138}), at::ones({144})})) {
+    try {
+      (void)pending->wait(patience());
+      FAIL("there was a sum");
+    } catch (const Error& error) {
+      codes.push_back(error.code());
+      CHECK_THAT(error.what(), ContainsSubstring("rank 0") && ContainsSubstring("rank 1"));
+    }
+  }
+  CHECK(codes == std::vector{Errc::WorkerAborted, Errc::WorkerAborted, Errc::Internal});
 }
 
 TEST_CASE("between hosts a buffer goes once in each direction, not once for each member",

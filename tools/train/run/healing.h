@@ -1,9 +1,9 @@
 /// Healing decides whether a run with --restarts goes on after a failure, and counts.
 ///
 /// The run asks it about each failure, before it replaces workers; single-threaded.
-/// HG-1: only the loss of a worker, a step beyond its deadline for which one rank is to blame, and
-///       a rank's lack of memory are healed, and only if the rank has a process that can be
-///       replaced. Any other error is the model's, the data's or ours, and would come again.
+/// HG-1: only the loss of a worker, a step or an answer beyond its deadline for which one rank is
+///       to blame, and a rank's lack of memory are healed, and only if the rank has a process that
+///       can be replaced. Any other error is the model's, the data's or ours, and would come again.
 /// HG-2: a rank that fails twice in the same task of the same step, or of the same evaluation, ends
 ///       the run: the batch is the cause, not the machine.
 /// HG-3: every failure counts, also one while a run is being healed.

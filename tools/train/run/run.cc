@@ -297,7 +297,11 @@ void TrainRun::heal(const Error& failure, const Interrupt& interrupt) {
   recovery_->report(healed, after, told_, *progress_);
   watch_knows_ranks_ = false;
   note_processors();
-  metrics_->healed(recovery_->restarts() - before, healed.seconds);
+  const std::int64_t restarts = recovery_->restarts() - before;
+  metrics_->healed(restarts, healed.seconds);
+  if (watch_) {
+    watch_->healed({.restarts = restarts, .seconds = healed.seconds});
+  }
   if (after > told_) {  // all ranks have made the step, and the report of it was lost
     if (one_process_) {
       train_one_process(after * job_.options.run.accumulate);  // at the rate of that step
@@ -482,6 +486,9 @@ void TrainRun::report(const StepResult& result) {
   }
   if (trainer_->steps() <= told_) {
     metrics_->repeated();
+    if (watch_) {
+      watch_->healed({.repeated_steps = 1});
+    }
     return;
   }
   told_ = trainer_->steps();

@@ -73,7 +73,8 @@ void RunCheckpoints::tell(const std::optional<SavedCheckpoint>& saved) {
   if (!saved) {
     return;
   }
-  if (!saved->failure) {
+  failure_ = saved->failure;
+  if (!failure_) {
     saved_[saved->step] = saved->path;
     if (saved_.size() > keep_) {
       saved_.erase(saved_.begin());
@@ -84,11 +85,10 @@ void RunCheckpoints::tell(const std::optional<SavedCheckpoint>& saved) {
   if (last_ == saved->step) {
     last_ = saved_.empty() ? -1 : saved_.rbegin()->first;  // a watcher may ask for it again
   }
-  const std::string why = saved->failure->message();
+  const std::string why = failure_->message();
   progress_.note(
       fmt::format("note: the checkpoint of step {} was not saved: {}\n", saved->step, why),
       {{"event", "not_saved"}, {"step", saved->step}, {"why", why}});
-  failure_ = failure_ ? failure_ : saved->failure;
 }
 
 }  // namespace stagecraft::tools

@@ -40,7 +40,8 @@ class RunCheckpoints {
   [[nodiscard]] std::unique_ptr<CheckpointReader> newest();
 
   /// Saves the last step, unless it or a later one is saved, and waits for it.
-  /// Errors: the first failure of a save of this run.
+  /// Errors: the failure of the last save. An earlier one was reported, and what it missed is in
+  ///         the later file.
   void close(Trainer& trainer);
 
  private:
@@ -52,7 +53,7 @@ class RunCheckpoints {
   std::optional<CheckpointFolder> checkpoints_;
   std::int64_t last_ = -1;  ///< the latest step of which a save was begun and has not failed
   std::map<std::int64_t, std::string> saved_;  ///< files by step: those that the folder keeps
-  std::optional<Error> failure_;
+  std::optional<Error> failure_;               ///< of the last save
 };
 
 }  // namespace stagecraft::tools

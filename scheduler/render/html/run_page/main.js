@@ -35,6 +35,10 @@ function showFacts() {
   const facts = state.curve.step.length === 0 ? [step] : [step, ["loss", formatNumber(state.loss)],
                  [`${state.counted}/s`, formatNumber(state.per_second)], ["step time", formatSeconds(state.seconds)],
                  ["idle", `${(100 * state.bubble_fraction).toFixed(1)} %`]];
+  if (state.restarts > 0) {
+    const steps = state.repeated_steps === 1 ? "1 step" : `${state.repeated_steps} steps`;
+    facts.push(["restarts", `${state.restarts} (${steps} repeated, ${formatSeconds(state.healing_seconds)})`]);
+  }
   byId("facts").replaceChildren(...facts.map(([name, value]) => make("li", {}, `${name} `, make("b", {}, value))));
 }
 

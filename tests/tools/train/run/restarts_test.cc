@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <sstream>
@@ -11,6 +13,8 @@
 
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/environment_variable.h"
+#include "stagecraft/tests/support/eventually.h"
+#include "stagecraft/tests/support/tcp_relay.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
 
 namespace stagecraft::tests {
@@ -81,14 +85,36 @@ class Struck {
 
   /// Returns once the run has told this event: `"event":"step","step":7,`.
   void wait_for(const std::string& text) { REQUIRE(running_.wait_for_output(text)); }
+  /// Returns the link of a run with --serve.
+  [[nodiscard]] std::string link() {
+    nlohmann::json event;
+    do {
+      event = train_event(running_.next_line().value());
+    } while (event.at("event") != "watch");
+    return event.at("link");
+  }
+
   void wait_for_step(std::int64_t step) {
     wait_for("\"event\":\"step\",\"step\":" + std::to_string(step) + ",");
   }
 
   [[nodiscard]] std::vector<pid_t> workers() const {
-    std::vector<pid_t> all = workers_of_command();
+    std::vector<pid_t> all = running_.children();
     REQUIRE(all.size() == static_cast<std::size_t>(ranks_));
     return all;
+  }
+
+  /// Returns a worker that was not there before, once there is one.
+  [[nodiscard]] pid_t newcomer(const std::vector<pid_t>& before) const {
+    pid_t came = 0;
+    REQUIRE(eventually([&] {
+      const std::vector<pid_t> now = running_.children();
+      const auto found = std::ranges::find_if(
+          now, [&](pid_t process) { return std::ranges::find(before, process) == before.end(); });
+      came = found == now.end() ? 0 : *found;
+      return came != 0;
+    }));
+    return came;
   }
 
   /// Kills workers between two instants of the run.
@@ -138,6 +164,85 @@ class Struck {
   RunningCommand running_;
 };
 
+/// A run of two workers that join by themselves. A relay carries what the driver and the first one
+/// tell each other.
+class Relayed {
+ public:
+  explicit Relayed(const Words& options)
+      : driver_(small_train(with(options,
+                                 {"--workers",
+                                  "joining",
+                                  "--credentials",
+                                  made_credentials(folder_.path() + "/credentials"),
+                                  "--json"}))),
+        relay_(port_of_driver()),
+        first_(worker(0, relay_.port())),
+        second_(worker(1, port_)) {}
+
+  /// Returns the next event of this name.
+  nlohmann::json next(const std::string& name) {
+    for (;;) {
+      const std::optional<std::string> line = driver_.next_line();
+      REQUIRE(line);
+      nlohmann::json event = train_event(*line);
+      if (event.at("event") == name) {
+        return event;
+      }
+    }
+  }
+
+  /// Keeps what the first worker and the driver tell each other from now on.
+  void hold() { relay_.hold(); }
+
+  /// Kills the first worker, with all that was held.
+  void kill_first() {
+    first_->send_signal(SIGKILL);
+    (void)first_->wait();
+    relay_.cut();
+  }
+  /// Does so, and starts another one.
+  void lose_first() {
+    kill_first();
+    first_ = worker(0, relay_.port());
+  }
+
+  Told end() { return told_by(driver_); }
+
+ private:
+  static std::string made_credentials(const std::string& place) {
+    REQUIRE(run_command({STAGECRAFT_COMMAND, "credentials", "make", place, "--workers", "2"})
+                .exit_code == 0);
+    return place;
+  }
+
+  [[nodiscard]] std::unique_ptr<RunningCommand> worker(int number, std::uint16_t port) const {
+    return std::make_unique<RunningCommand>(
+        Words{STAGECRAFT_COMMAND,
+              "worker",
+              "--join",
+              "127.0.0.1:" + std::to_string(port),
+              "--credentials",
+              folder_.path() + "/credentials/worker-" + std::to_string(number),
+              "--silence",
+              "60000"});
+  }
+
+  std::uint16_t port_of_driver() {
+    const std::string begin = "workers join at 127.0.0.1:";
+    REQUIRE(driver_.wait_for_error(begin));
+    REQUIRE(driver_.wait_for_error("; tensors"));
+    const std::string& told = driver_.error();
+    port_ = static_cast<std::uint16_t>(std::stoi(told.substr(told.find(begin) + begin.size())));
+    return port_;
+  }
+
+  const TemporaryFolder folder_;
+  RunningCommand driver_;
+  std::uint16_t port_ = 0;
+  TcpRelay relay_;
+  std::unique_ptr<RunningCommand> first_, second_;
+};
+
 Words cells_of(const std::string& row) {
   Words cells;
   std::istringstream text(row);
@@ -151,20 +256,6 @@ Words cells_of(const std::string& row) {
 void pass(std::chrono::microseconds span) {
   const auto until = std::chrono::steady_clock::now() + span;
   while (std::chrono::steady_clock::now() < until) {
-    std::this_thread::yield();
-  }
-}
-
-/// Returns a process that was not there before, once there is one.
-pid_t newcomer(const std::vector<pid_t>& before) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(120);
-  for (;;) {
-    REQUIRE(std::chrono::steady_clock::now() < limit);
-    for (const pid_t process : workers_of_command()) {
-      if (std::ranges::find(before, process) == before.end()) {
-        return process;
-      }
-    }
     std::this_thread::yield();
   }
 }
@@ -190,8 +281,10 @@ TEST_CASE("a run goes on from mirrors after a worker was killed at any instant (
   CHECK(restart.at("workers").size() == 1);
   CHECK(restart.at("workers").at(0).at("process") == victim);
   CHECK(restart.at("workers").at(0).at("new_process") != victim);
-  CHECK_THAT(restart.at("failures").at(0).get<std::string>(),
-             ContainsSubstring("was killed by signal 9"));
+  // A step that begins after the loss, and before its cause is known, says the loss alone.
+  CHECK_THAT(
+      restart.at("failures").at(0).get<std::string>(),
+      ContainsSubstring("was killed by signal 9") || ContainsSubstring("whose worker is lost"));
 }
 
 TEST_CASE("a run goes on after a worker was stopped, beyond the deadline or in silence",
@@ -239,7 +332,7 @@ TEST_CASE("a worker that is lost while the run is healed is replaced too, and co
   run.wait_for_step(3);
   const std::vector<pid_t> workers = run.workers();
   REQUIRE(kill(workers[0], SIGKILL) == 0);
-  const pid_t came = newcomer(workers);
+  const pid_t came = run.newcomer(workers);
   REQUIRE(kill(takes_newcomer ? came : workers[2], SIGKILL) == 0);
   const Told told = run.end_well();
   REQUIRE_FALSE(told.restarts.empty());
@@ -256,6 +349,104 @@ TEST_CASE("a worker that is lost while the run is healed is replaced too, and co
     }
   }
   CHECK(failures == static_cast<std::size_t>(restarts));
+}
+
+TEST_CASE("a worker that does not answer while the run is healed is replaced too",
+          "[tools][restarts][processes]") {
+  const EnvironmentVariable silence("STAGECRAFT_SILENCE_SECONDS", "60");
+  const EnvironmentVariable patience("STAGECRAFT_JOIN_SECONDS", "10");
+  Struck run(3, {}, {"--restarts", "4"});
+  run.wait_for_step(3);
+  const std::vector<pid_t> workers = run.workers();
+  REQUIRE(kill(workers[0], SIGKILL) == 0);
+  (void)run.newcomer(workers);
+  REQUIRE(kill(workers[2], SIGSTOP) == 0);
+  const Told told = run.end_well();
+  REQUIRE_FALSE(told.restarts.empty());
+  std::set<std::int64_t> replaced;
+  for (const nlohmann::json& restart : told.restarts) {
+    for (const nlohmann::json& worker : restart.at("workers")) {
+      replaced.insert(worker.at("process").get<std::int64_t>());
+    }
+  }
+  CHECK(replaced == std::set<std::int64_t>{workers[0], workers[2]});
+}
+
+TEST_CASE("a step whose report is lost with its worker counts, and is not made again",
+          "[tools][restarts][processes]") {
+  const EnvironmentVariable silence("STAGECRAFT_SILENCE_SECONDS", "60");
+  const EnvironmentVariable interface("STAGECRAFT_INTERFACE", "lo");
+  const TemporaryFolder folder;
+  const Words options{
+      "--ranks", "2", "--stages", "2", "--steps", "16", "--seq", "256", "--dim", "64", "--verify"};
+  Relayed run(
+      with(options, {"--restarts", "9", "--restart-window", "0.001", "--metrics", folder.path()}));
+  std::int64_t lost = 0;
+  while (lost == 0) {
+    (void)run.next("step");
+    const nlohmann::json step = run.next("step");
+    const std::int64_t told = step.at("step");
+    REQUIRE(told < 16);  // else no report was lost
+    // The next step has begun on the ranks. They end it, and what the driver is told of it is held.
+    const std::chrono::duration<double> length{step.at("seconds").get<double>()};
+    pass(std::chrono::duration_cast<std::chrono::microseconds>(0.4 * length));
+    run.hold();
+    pass(std::chrono::duration_cast<std::chrono::microseconds>(3.0 * length));
+    run.lose_first();
+    const nlohmann::json restart = run.next("restart");
+    lost = restart.at("after_step") == told + 1 ? told + 1 : 0;
+  }
+  const Told told = run.end();
+  CAPTURE(told.end.err, told.end.out);
+  CHECK(told.end.exit_code == 0);
+  CHECK(told.verify.at("bit_equal") == true);
+  for (const nlohmann::json& step : told.steps) {
+    CHECK(step.at("step") != lost);
+  }
+  const TrainOutput unbroken = train_json(options);
+  CHECK(told.done.at("weights_sha256") == unbroken.sha256());
+  std::istringstream rows(read_text_file(folder.path() + "/metrics.csv"));
+  std::string row;
+  std::getline(rows, row);
+  for (std::int64_t number = 1; std::getline(rows, row); ++number) {
+    CHECK(row.starts_with(std::to_string(number) + ","));
+    CHECK(cells_of(row).at(1).empty() == (number == lost));
+  }
+}
+
+TEST_CASE("a new worker that computes with other code is told, and the run goes on",
+          "[tools][restarts][processes]") {
+  const EnvironmentVariable interface("STAGECRAFT_INTERFACE", "lo");
+  Relayed run({"--ranks", "2", "--stages", "2", "--steps", "30", "--restarts", "1"});
+  (void)run.next("step");
+  {
+    const EnvironmentVariable plain("ATEN_CPU_CAPABILITY", "default");
+    run.lose_first();
+  }
+  (void)run.next("restart");
+  const std::string why = run.next("other_processors").at("why");
+  CHECK_THAT(why,
+             ContainsSubstring("before the restart, and compute with") &&
+                 ContainsSubstring("may get other bits"));
+  const Told told = run.end();
+  CAPTURE(told.end.err);
+  CHECK(told.end.exit_code == 0);
+  CHECK(told.done.at("steps") == 30);
+}
+
+TEST_CASE("a worker that does not come in its time ends the run, which tells of the loss too",
+          "[tools][restarts][processes]") {
+  const EnvironmentVariable interface("STAGECRAFT_INTERFACE", "lo");
+  const EnvironmentVariable patience("STAGECRAFT_JOIN_SECONDS", "10");
+  Relayed run({"--ranks", "2", "--stages", "2", "--steps", "1000000", "--restarts", "3"});
+  (void)run.next("step");
+  run.kill_first();
+  const Told told = run.end();
+  CHECK(told.end.exit_code == 1);
+  CHECK(told.restarts.empty());
+  CHECK_THAT(told.end.err,
+             ContainsSubstring("not all workers have joined within 10000 ms") &&
+                 ContainsSubstring("because step") && ContainsSubstring("rank 0 is lost"));
 }
 
 TEST_CASE("a loss after the last restart ends the run, which says how to continue",
@@ -305,7 +496,7 @@ TEST_CASE("a signal ends a run while it repeats steps, and no older step is save
   run.wait_for_step(10);
   const std::vector<pid_t> workers = run.workers();
   run.kill_at_once(workers);
-  const pid_t came = newcomer(workers);
+  const pid_t came = run.newcomer(workers);
   kill(came, SIGSTOP);  // the run does not go on before it has the signal
   run.send(SIGTERM);
   kill(came, SIGCONT);
@@ -394,6 +585,25 @@ TEST_CASE("rates, scales, counts and evaluations of a healed run are those of an
   }
   CHECK(number == kSteps);
   CHECK(restarts == told.restarts.back().at("restarts"));
+}
+
+TEST_CASE("those who watch a run see how often it was healed, and what that cost",
+          "[tools][restarts][watch][processes]") {
+  Struck run(2, {}, {"--restarts", "2", "--mirror", "no", "--serve"});
+  run.wait_for_step(3);
+  REQUIRE(kill(run.workers().front(), SIGKILL) == 0);
+  run.wait_for("\"event\":\"restart\"");
+  run.wait_for_step(12);  // all repeated ones were made before
+  const CommandResult status = run_command({STAGECRAFT_COMMAND, "status", "--json", run.link()});
+  CAPTURE(status.err);
+  REQUIRE(status.exit_code == 0);
+  const Told told = run.end_well();
+  REQUIRE(told.restarts.size() == 1);
+  const nlohmann::json state = nlohmann::json::parse(status.out);
+  CHECK(state.at("restarts") == 1);
+  CHECK(state.at("repeated_steps") == told.restarts.front().at("repeated_steps"));
+  CHECK(state.at("repeated_steps") >= 3);
+  CHECK(state.at("healing_seconds") == told.restarts.front().at("seconds"));
 }
 
 TEST_CASE("restarts are for workers that can be replaced", "[tools][restarts][bad-input]") {

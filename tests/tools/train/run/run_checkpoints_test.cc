@@ -92,4 +92,28 @@ TEST_CASE("steps that are repeated take no place of a newer checkpoint",
   CHECK(run.newest() == 4);
 }
 
+TEST_CASE("a run whose save failed ends well if a later one is good", "[tools][keeping]") {
+  KeptRun run;
+  const auto obstruct = [&](std::int64_t step) {
+    std::filesystem::create_directory(run.path(step));
+  };
+  obstruct(2);
+  obstruct(4);
+  run.save_at(2);
+  run.save_at(4);
+  run.save_at(6);
+  CHECK_NOTHROW(run.kept.close(run.trainer));
+  for (const int step : {2, 4}) {
+    CHECK_THAT(run.out.str(),
+               ContainsSubstring(fmt::format(R"("event":"not_saved","step":{},)", step)));
+  }
+  CHECK(run.newest() == 6);
+  obstruct(7);
+  run.step_to(7);
+  CHECK_THROWS_WITH(run.kept.close(run.trainer), ContainsSubstring(run.path(7)));
+  std::filesystem::remove(run.path(7));
+  CHECK_NOTHROW(run.kept.close(run.trainer));
+  CHECK(run.newest() == 7);
+}
+
 }  // namespace stagecraft::tools

@@ -1,10 +1,6 @@
 #include "stagecraft/tests/tools/train/run/train_run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include "stagecraft/tests/support/catch.h"
@@ -18,21 +14,6 @@ CommandResult run_where_it_can(const std::vector<std::string>& words) {
   const bool threads =
       workers == words.end() || workers + 1 == words.end() || *(workers + 1) == "threads";
   return threads ? run_here(words) : run_command(words);
-}
-
-/// Returns those that the processes have started and that are still there.
-std::vector<pid_t> children_of(const std::vector<pid_t>& parents) {
-  std::vector<pid_t> children;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    std::ifstream status(entry.path() / "status");  // of what is no process there is none
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("PPid:") &&
-          std::ranges::find(parents, std::stoi(line.substr(5))) != parents.end()) {
-        children.push_back(std::stoi(entry.path().filename().string()));
-      }
-    }
-  }
-  return children;
 }
 
 }  // namespace
@@ -63,10 +44,6 @@ CommandResult run_train(const std::vector<std::string>& more) {
 
 TrainOutput train_json(const std::vector<std::string>& more) {
   return train_output(small_train(more));
-}
-
-std::vector<pid_t> workers_of_command() {
-  return children_of(children_of({getpid()}));
 }
 
 nlohmann::json train_event(const std::string& line) {

@@ -1,8 +1,6 @@
 /// Runs `stagecraft train` on a model small enough for a test, and reads its --json output.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 #include <vector>
 
@@ -19,9 +17,6 @@ namespace stagecraft::tests {
 /// Runs small_train(more): here, or as a program if its workers are processes. The caller judges a
 /// failure.
 [[nodiscard]] CommandResult run_train(const std::vector<std::string>& more);
-
-/// Returns the worker processes of the command that this process has started.
-[[nodiscard]] std::vector<pid_t> workers_of_command();
 
 /// Holds the output of a --json run that ended well, by event.
 struct TrainOutput {
