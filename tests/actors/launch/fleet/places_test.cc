@@ -23,7 +23,8 @@ struct PlacesScene {
   explicit PlacesScene(int count, bool workers_come = false)
       : options{.program = "/proc/self/exe", .workers_come = workers_come},
         way(workers_come ? workers_that_join(options) : workers_here(options)),
-        places(options, way, clock, [this] { ++reminders; }) {
+        places(
+            options, way, clock, [this] { ++reminders; }, [](auto) { return 0ms; }) {
     for (const PlaceTurn& turn : places.grow_to(count)) {
       places.call(turn.place);
     }
