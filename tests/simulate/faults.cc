@@ -25,6 +25,7 @@ constexpr Row kRows[] = {
     {Fault::Kind::StopDriver, "stop-driver", 2},
     {Fault::Kind::KillDriver, "kill-driver", 1},
     {Fault::Kind::Refuse, "refuse-memory", 3},
+    {Fault::Kind::Stranger, "stranger", 2},
 };
 
 Fault::Kind draw_kind(Random& random) {
@@ -117,6 +118,8 @@ bool strike(const Fault& fault, Processes& processes) {
       return processes.stop(kDriver, fault.span);
     case Fault::Kind::Refuse:
       return processes.refuse_memory(fault.rank, fault.instructions);
+    case Fault::Kind::Stranger:
+      return processes.come_as_stranger();
     case Fault::Kind::KillDriver:
       break;
   }

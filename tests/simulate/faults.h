@@ -26,8 +26,9 @@ struct Fault {
     StopDriver,    ///< as Stop
     KillDriver,    ///< the driver ends; another one begins with the newest checkpoint
     Refuse,        ///< one of the rank's next instructions gets no memory
+    Stranger,      ///< a process says what it may not, to the driver
   };
-  static constexpr std::size_t kKinds = 9;
+  static constexpr std::size_t kKinds = 10;
 
   std::int64_t after = 0;  ///< strikes when so many things have happened
   Kind kind = Kind::Kill;

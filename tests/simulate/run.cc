@@ -12,7 +12,6 @@
 #include <utility>
 
 #include <ATen/ops/equal.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -129,7 +128,10 @@ class Run {
     }
     RunResult result;
     try {
-      world_.run([this] { train(); });
+      world_.run([this] {
+        const Ending ending{*processes_};
+        train();
+      });
     } catch (const Standstill& standstill) {
       result.violation = standstill.what();
       result.is_stuck = true;
@@ -144,6 +146,12 @@ class Run {
   }
 
  private:
+  /// Ends the processes with the run.
+  struct Ending {
+    Processes& processes;
+    ~Ending() { processes.end_all(); }
+  };
+
   /// Trains to the end of the run, by one driver after the other.
   void train() {
     while (!is_done_) {
@@ -169,11 +177,22 @@ class Run {
         world_.tell("driver", fmt::format("failed: {}", error.what()));
         blame(error);
         needs_state_ = true;
-        for (int r = 0; r < options_.ranks; ++r) {
-          if (processes_->is_known_lost(Rank(r))) {
-            lost_.insert(r);
-            cluster.replace(Rank(r));
-          }
+        replace_lost(cluster);
+      }
+    }
+  }
+
+  /// Puts other workers in the places of those that are lost. A replacement may fail too: then the
+  /// next one follows the failure of what needs it.
+  void replace_lost(const Cluster& cluster) {
+    for (int r = 0; r < options_.ranks; ++r) {
+      if (processes_->is_known_lost(Rank(r))) {
+        lost_.insert(r);
+        try {
+          cluster.replace(Rank(r));
+        } catch (const Error& error) {
+          require_driver();
+          world_.tell("driver", fmt::format("does not replace rank {}: {}", r, error.what()));
         }
       }
     }
@@ -297,15 +316,7 @@ class Run {
         .record_timeline = records_,
         .mirror = shape_.mirror,
         .step_deadline = patience_,
-        .before_instruction = [weak = std::weak_ptr(processes_)](Rank rank, const Instruction&) {
-          const auto processes = weak.lock();  // setups that were not taken outlive the run
-          if (processes != nullptr && processes->is_refused_memory(rank)) {
-            // As LibTorch's allocator says it.
-            C10_THROW_ERROR(Error,
-                            "[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: not enough "
-                            "memory: you tried to allocate 4096 bytes.");
-          }
-        }};
+    };
   }
 
   /// Ends the trainer. One that trains in another way loads the checkpoint and makes one, from
@@ -406,6 +417,7 @@ class Run {
     wait(World::Time::max(), [this] { return !is_disturbed(); });
     wait(std::max(last_disturbed(), world_.clock().now()) + 1s, [] { return false; });
     require(processes_->bytes_waiting() == 0, "tensors are left that nobody receives");
+    require(!processes_->has_let_in_stranger(), "a stranger was given a place");
   }
 
   void evaluate(tests::Trainer& trainer) {
