@@ -160,14 +160,19 @@ Processes::Processes(Network& network, int ranks)
 }
 
 Processes::~Processes() {
-  end_all();
+  end_fleet();
+  for (const auto& [number, process] : processes_) {
+    if (!network_.has_ended(number)) {
+      end(number, "ended with its cluster");
+    }
+  }
 }
 
-void Processes::end_all() {
+void Processes::end_fleet() {
   network_.report_to({});
   const std::shared_ptr<Fleet> fleet = std::move(fleet_);  // no other worker comes
   for (const auto& [number, process] : processes_) {
-    if (!network_.has_ended(number)) {
+    if (!network_.has_ended(number) && !process.is_given_up) {
       end(number, "ended with its cluster");
     }
   }
@@ -518,10 +523,11 @@ bool Processes::come_as_stranger() {
   const int other = static_cast<int>(random.below(current_.size()));
   const ProcessNumber number = connect((other + 1) % ranks);
   const bool greets = random.one_in(2), is_other_build = greets && random.one_in(2);
-  const bool reports = !greets && random.one_in(2);
+  const bool reports = !greets && random.one_in(2), is_own = !greets || is_other_build;
   Hello hello{.fingerprint = build_fingerprint()};
   hello.protocol += is_other_build ? 1 : 0;
-  const Join join{.place = other, .port = {.endpoint = "ipc://stranger", .key = "stranger"}};
+  const Join join{.place = is_own ? -1 : other,
+                  .port = {.endpoint = "ipc://stranger", .key = "stranger"}};
   const ProcessNumber member = process_of(Rank(other));
   const std::string key = member == kNobody || processes_.at(member).port == nullptr
                               ? ""

@@ -32,8 +32,9 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   Processes& operator=(const Processes&) = delete;
   ~Processes() override;
 
-  /// Ends all worker processes, and the admission of others.
-  void end_all();
+  /// Ends the fleet, and all worker processes that its driver has not given up. Those end by
+  /// themselves.
+  void end_fleet();
 
   // ---- faults ---------------------------------------------------------------------------------
 

@@ -146,10 +146,10 @@ class Run {
   }
 
  private:
-  /// Ends the processes with the run.
+  /// Ends the fleet with the run, as its driver does.
   struct Ending {
     Processes& processes;
-    ~Ending() { processes.end_all(); }
+    ~Ending() { processes.end_fleet(); }
   };
 
   /// Trains to the end of the run, by one driver after the other.

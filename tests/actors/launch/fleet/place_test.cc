@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "stagecraft/actors/launch/ways/child_process.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {

@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "stagecraft/actors/launch/ways/child_process.h"
 #include "stagecraft/actors/launch/ways/here.h"
 #include "stagecraft/actors/launch/ways/joining.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
