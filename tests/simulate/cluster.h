@@ -1,5 +1,5 @@
-/// Processes are the worker processes of a simulated cluster, and the launcher that puts workers into
-/// them.
+/// Processes are the worker processes of a simulated cluster, and the launcher that puts workers
+/// into them.
 ///
 /// The fleet with its places, its admission and its judge of cut links, its bindings, and the actor
 /// of each worker process are those of the library. This is the ground on which they stand: it

@@ -35,8 +35,8 @@ struct ServedProcess {
 
 /// Starts the actor. The result completes once the driver has admitted the process. Its errors are
 /// ClusterMember if the driver has another build, refuses it or ends; ClusterTimeout with the text
-/// `late` if it does not admit the process by the deadline, a time of the current clock. `join`: what
-/// the process says of itself.
+/// `late` if it does not admit the process by the deadline, a time of the current clock. `join`:
+/// what the process says of itself.
 [[nodiscard]] Future<std::monostate> join_cluster(const std::shared_ptr<ServedProcess>& process,
                                                   const AdmissionActor& admission,
                                                   Join join,
