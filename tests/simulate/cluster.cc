@@ -341,6 +341,9 @@ void Processes::has_joined(const WorkerHostActor& host) {
 
 Worker Processes::start_rank(ProcessNumber number, Rank rank, std::shared_ptr<Transport> end) {
   Process& process = processes_.at(number);
+  if (network_.has_ended(number)) {  // a message was there before
+    throw Error(Errc::ClusterClosed, "the process has ended");
+  }
   const auto refuse = [weak = weak_from_this(), number](Rank, const Instruction&) {
     const auto processes = weak.lock();  // setups that were not taken outlive the run
     if (processes != nullptr && processes->is_refused_memory(number)) {
