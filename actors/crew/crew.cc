@@ -69,6 +69,7 @@ struct Crew::Impl {
   const StateTransfer transfer;
   std::vector<std::int64_t> clock_offsets;  ///< by rank: offset of its times to our clock
   std::set<Rank> moved;                     ///< ranks whose new worker has no plan yet
+  std::set<Rank> launched;                  ///< of those that moved: their setups wait for them
   std::vector<std::shared_ptr<const JobShape>> shapes;  ///< that all ranks have
   DriverActor driver;
 
@@ -99,8 +100,13 @@ struct Crew::Impl {
       return;
     }
     for (const Rank rank : moved) {
-      workers.launch(rank_setup(job, rank));
+      // Not again if the launch of another has failed: its worker would keep a setup for ever.
+      if (!launched.contains(rank) || binding->was_replaced(rank)) {
+        workers.launch(rank_setup(job, rank));
+        launched.insert(rank);
+      }
     }
+    launched.clear();  // each takes its setup now
     hand_out_plan({moved.begin(), moved.end()});
     for (const auto& shape : shapes) {
       hand_out(*shape, {moved.begin(), moved.end()});

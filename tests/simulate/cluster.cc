@@ -1,67 +1,41 @@
 #include "stagecraft/tests/simulate/cluster.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "stagecraft/actors/driver/lost_workers.h"
+#include "stagecraft/actors/launch/fleet/process_binding.h"
+#include "stagecraft/actors/launch/port/build_fingerprint.h"
+#include "stagecraft/actors/launch/threads.h"
+#include "stagecraft/actors/launch/ways/here.h"
+#include "stagecraft/actors/launch/ways/joining.h"
+#include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/actors/worker/stage_worker.h"
+#include "stagecraft/tests/simulate/refusing_allocator.h"
 
 namespace stagecraft::simulation {
 
 using namespace std::chrono_literals;
 
-class SimulatedBinding final : public Binding {
- public:
-  SimulatedBinding(std::shared_ptr<Processes> processes, int ranks)
-      : processes_(std::move(processes)),
-        ends_(std::make_shared<Ends>(Ends{.network = processes_->network_})),
-        launched_(static_cast<std::size_t>(ranks)),
-        causes_(static_cast<std::size_t>(ranks)) {
-    ends_->of_ranks.resize(static_cast<std::size_t>(ranks));
-    driver_end_ = std::make_shared<RankEnd>(ends_, kDriver, 0);
-    ends_->of_driver = driver_end_;
-    processes_->driver_ends_.push_back(driver_end_);
-  }
-
-  [[nodiscard]] std::shared_ptr<Transport> driver_end() const override { return driver_end_; }
-
-  [[nodiscard]] Worker launch(RankSetup setup) override {
-    const Rank rank = setup.rank();
-    launched_[rank.index()] = processes_->place(rank).incarnation;
-    causes_[rank.index()] = processes_->in(rank).end->future();
-    return processes_->launch(ends_, std::move(setup), shelf_);
-  }
-
-  void hand_over(RankShape shape, PlanId, Submission request) override {
-    shelf_->put(std::move(shape), request);
-  }
-  void launch_actors(Rank, Epoch, std::shared_ptr<const ActorTypes>) override {
-    throw Error(Errc::Internal, "the simulated trainer has no actors of its own");
-  }
-  [[nodiscard]] bool was_replaced(Rank rank) const override {
-    return processes_->place(rank).incarnation != launched_[rank.index()];
-  }
-  [[nodiscard]] Future<std::string> cause_of_end(Rank rank) const override {
-    return causes_[rank.index()];
-  }
-
- private:
-  const std::shared_ptr<Processes> processes_;
-  const std::shared_ptr<Ends> ends_;
-  std::shared_ptr<RankEnd> driver_end_;
-  const std::shared_ptr<Shelf> shelf_ = std::make_shared<Shelf>();
-  std::vector<std::int64_t> launched_;  ///< by rank: the incarnation
-  std::vector<Future<std::string>> causes_;
-};
-
 namespace {
+
+constexpr const char* kKilled = "was killed by signal 9 (Killed)";
+
+/// The longest time that a fleet waits for a worker, and a worker for its place.
+constexpr std::chrono::milliseconds kJoinLimit{20'000};
 
 std::string name_of_rank(Rank rank) {
   return rank == kDriver ? "driver" : fmt::format("rank {}", rank.value);
+}
+
+/// Returns the text of a complete future; empty if nobody knows it any more.
+std::string text_of(const Future<std::string>& text) {
+  try {
+    return text.get();
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 double seconds(Clock::Time::duration span) {
@@ -70,22 +44,136 @@ double seconds(Clock::Time::duration span) {
 
 }  // namespace
 
-Processes::Processes(Network& network, int ranks)
-    : network_(network), world_(network.world()), places_(static_cast<std::size_t>(ranks)) {
-  network_.report_to({.gave_up = [this](ProcessNumber process) { gave_up(process); },
-                      .lost_driver = [this](ProcessNumber process) { lost_driver(process); },
-                      .broke = [this](ProcessNumber from, ProcessNumber to) { broke(from, to); },
-                      .cut = [this](ProcessNumber from, ProcessNumber to) { cut(from, to); }});
-  for (int r = 0; r < ranks; ++r) {
-    begin(Rank(r), 0);
+/// Child is a worker process that the driver has started.
+class Processes::Child final : public WorkerChild {
+ public:
+  Child(std::weak_ptr<Processes> processes, const Ground& ground, ProcessNumber number)
+      : processes_(std::move(processes)), ground_(ground), number_(number) {}
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() override { kill(); }
+
+  [[nodiscard]] pid_t id() const override { return number_; }
+  void kill() const override;
+
+ private:
+  const std::weak_ptr<Processes> processes_;
+  const Ground& ground_;
+  const ProcessNumber number_;
+};
+
+/// Ground is what the fleet of one driver stands on.
+class Processes::Ground final : public FleetGround {
+ public:
+  explicit Ground(Processes& processes)
+      : all_(processes), processes_(processes.weak_from_this()), world_(processes.world_) {}
+  Ground(const Ground&) = delete;
+  Ground& operator=(const Ground&) = delete;
+  ~Ground() override { close(); }
+
+  /// Lets the driver do nothing more.
+  void end_driver() {
+    is_ended_ = true;
+    close();
+  }
+  [[nodiscard]] bool is_ended() const { return is_ended_; }
+  [[nodiscard]] const caf::strong_actor_ptr& admission() const { return admission_; }
+  [[nodiscard]] PeerNodes& nodes() const { return *nodes_; }
+  [[nodiscard]] const std::shared_ptr<Port>& port() const { return port_; }
+  [[nodiscard]] const CutLinks& cuts() const { return *cuts_; }
+
+  [[nodiscard]] ActorHost& host() const override { return world_.host(); }
+  [[nodiscard]] Places::StoodStill standstills() const override {
+    return [](std::chrono::milliseconds) { return 0ms; };
+  }
+  [[nodiscard]] std::shared_ptr<DataPort> open_port(const CutLinks& cuts) override {
+    cuts_.emplace(cuts);
+    port_ = Port::open(all_.network_, all_.ports_, 0);
+    return port_;
+  }
+  void admit(AdmissionEvents events) override {
+    events.joins = [weak = processes_, joins = events.joins](
+                       const Join& join, const WorkerHostActor& host, const std::string& worker) {
+      const bool has_place = joins(join, host, worker);
+      if (const auto processes = weak.lock(); processes && has_place) {
+        processes->has_joined(host);
+      }
+      return has_place;
+    };
+    admission_ =
+        caf::actor_cast<caf::strong_actor_ptr>(spawn_admission(host(), std::move(events), nodes_));
+  }
+  void close() override {
+    if (admission_) {
+      caf::anon_send_exit(caf::actor_cast<caf::actor>(admission_), caf::exit_reason::user_shutdown);
+      admission_ = nullptr;
+    }
+  }
+  [[nodiscard]] std::string address() const override { return "simulated"; }
+  void tell_address() override {}
+  void renew(const PlaceTurn& turn) override {
+    if (all_.options_.workers_come) {
+      all_.bring(turn);
+    }
+  }
+  [[nodiscard]] WorkerProcessOptions way_to_join(const PlaceTurn&) const override { return {}; }
+  [[nodiscard]] std::unique_ptr<WorkerChild> start(
+      const PlaceTurn& turn,
+      std::function<void()> /*on_let_in*/,
+      std::function<void(const std::string& how)> on_end) override {
+    return std::make_unique<Child>(
+        processes_, *this, all_.begin(turn, /*says_place=*/true, kJoinLimit, std::move(on_end)));
+  }
+
+ private:
+  Processes& all_;
+  const std::weak_ptr<Processes> processes_;
+  World& world_;
+  const std::shared_ptr<PeerNodes> nodes_ = std::make_shared<PeerNodes>();
+  caf::strong_actor_ptr admission_;
+  std::shared_ptr<Port> port_;
+  std::optional<CutLinks> cuts_;
+  bool is_ended_ = false;
+};
+
+/// A driver that has ended kills nobody.
+void Processes::Child::kill() const {
+  const auto processes = processes_.lock();
+  if (processes != nullptr && !ground_.is_ended() && !processes->network_.has_ended(number_)) {
+    processes->end(number_, kKilled);
   }
 }
 
+Processes::Processes(Network& network, int ranks)
+    : network_(network),
+      world_(network.world()),
+      options_{.program = "/proc/self/exe",
+               .workers_come = world_.random().one_in(2),
+               .silence = Network::kSilence,
+               .join_deadline = kJoinLimit},
+      current_(static_cast<std::size_t>(ranks), kNobody) {
+  network_.report_to(
+      {.gave_up = [this](ProcessNumber process) { gave_up(process); },
+       .lost_driver = [this](ProcessNumber process) { trouble(processes_.at(process), process); },
+       .broke = [this](ProcessNumber from, ProcessNumber to) { broke(from, to); },
+       .cut = [this](ProcessNumber from, ProcessNumber to) { cut(from, to); }});
+}
+
 Processes::~Processes() {
-  network_.report_to({});
+  end_fleet();
   for (const auto& [number, process] : processes_) {
     if (!network_.has_ended(number)) {
-      end(number, fmt::format("process {} ended with its cluster", number));
+      end(number, "ended with its cluster");
+    }
+  }
+}
+
+void Processes::end_fleet() {
+  network_.report_to({});
+  const std::shared_ptr<Fleet> fleet = std::move(fleet_);  // no other worker comes
+  for (const auto& [number, process] : processes_) {
+    if (!network_.has_ended(number) && !process.is_given_up) {
+      end(number, "ended with its cluster");
     }
   }
 }
@@ -98,119 +186,244 @@ Network::Arrive Processes::if_alive(Network::Arrive event) const {
   };
 }
 
-void Processes::begin(Rank rank, std::int64_t incarnation) {
-  places_[rank.index()] = {.process = ++last_process_, .incarnation = incarnation};
-  processes_[last_process_].rank = rank;
-  network_.begin(last_process_);
-}
-
 std::string Processes::name_of(ProcessNumber process) const {
-  return name_of_rank(process == 0 ? kDriver : processes_.at(process).rank);
+  return name_of_rank(process == 0 ? kDriver : Rank(processes_.at(process).place));
 }
 
 // ---- the launcher -------------------------------------------------------------------------------
 
-std::unique_ptr<Binding> Processes::bind(int ranks, LastRank) {
-  return std::make_unique<SimulatedBinding>(shared_from_this(), ranks);
+void Processes::begin_fleet() {
+  auto ground = std::make_unique<Ground>(*this);
+  ground_ = ground.get();
+  std::shared_ptr<const WorkerWay> way =
+      options_.workers_come ? workers_that_join(options_) : workers_here(options_);
+  fleet_ = std::make_shared<Fleet>(options_, Clock::current(), std::move(way), std::move(ground));
 }
 
-/// Asks the process to begin the worker, as a fleet's binding does.
-Worker Processes::launch(const std::shared_ptr<Ends>& ends,
-                         RankSetup setup,
-                         std::shared_ptr<Shelf> shelf) {
-  const Rank rank = setup.rank();
-  const ProcessNumber number = process_of(rank);
-  const Process& process = in(rank);
-  const auto answer = std::make_shared<std::optional<Worker>>();
-  network_.send(0,
-                number,
-                Plane::Control,
-                if_alive([this, number, ends, answer, setup = std::move(setup), shelf]() mutable {
-                  network_.send(
-                      number,
-                      0,
-                      Plane::Control,
-                      [answer, worker = begin_worker(number, ends, std::move(setup), shelf)] {
-                        *answer = worker;
-                      });
-                }));
-  std::mutex nobody;  // else has it (BT-1)
-  std::unique_lock lock(nobody);
-  std::condition_variable changed;
-  (void)Clock::current()->wait_until(changed, lock, world_.clock().now() + 30s, [&] {
-    return answer->has_value() || process.is_given_up;
-  });
-  if (*answer) {
-    return **answer;
+Fleet& Processes::fleet() {
+  if (fleet_ == nullptr) {
+    begin_fleet();
   }
-  const Future<std::string> cause = process.end->future();
-  const bool known = cause.wait_until(world_.clock().now() + kCauseLimit);
-  throw Error(Errc::ClusterMember,
-              fmt::format("{} of this cluster is lost, as {}",
-                          peer_name(rank),
-                          known ? cause.get() : "it does not answer"));
+  return *fleet_;
 }
 
-Worker Processes::begin_worker(ProcessNumber number,
-                               const std::shared_ptr<Ends>& ends,
-                               RankSetup setup,
-                               std::shared_ptr<Shelf> shelf) {
+std::unique_ptr<Binding> Processes::bind(int ranks, LastRank last) {
+  (void)fleet();
+  return bind_to_processes(fleet_, options_, ranks, last);
+}
+
+WorkerPlace Processes::place(Rank rank) const {
+  WorkerPlace place = fleet_ == nullptr ? WorkerPlace{} : fleet_->who(rank.value);
+  place.rank = rank;
+  return place;
+}
+
+void Processes::replace(Rank rank) {
+  world_.tell("driver", fmt::format("replaces {}", name_of_rank(rank)));
+  const std::shared_ptr<Fleet> kept = fleet_;  // its driver may end meanwhile
+  fleet().replace(rank.value);
+}
+
+// ---- worker processes ---------------------------------------------------------------------------
+
+ProcessNumber Processes::connect(int place) {
+  const ProcessNumber number = ++last_process_;
+  Process& process = processes_[number];
+  process.place = place;
+  process.worker = worker_name(place);
+  network_.begin(number);
+  process.admission =
+      caf::actor_cast<AdmissionActor>(network_.handle(ground_->admission(), 0, number));
+  process.node = ground_->nodes().enter(network_.node_of(number), process.worker);
+  return number;
+}
+
+ProcessNumber Processes::begin(const PlaceTurn& turn,
+                               bool says_place,
+                               std::chrono::milliseconds patience,
+                               std::function<void(const std::string& how)> on_end) {
+  const ProcessNumber number = connect(turn.place);
+  processes_.at(number).on_end = std::move(on_end);
+  if (turn.place < std::ssize(current_)) {
+    current_[static_cast<std::size_t>(turn.place)] = number;
+  }
+  const Join said{.place = says_place ? turn.place : -1,
+                  .incarnation = says_place ? turn.incarnation : -1,
+                  .port = {},
+                  .process = number,
+                  .host = "simulated",
+                  .processor = processor_of_this_process()};
+  const auto later = world_.random().up_to(world_.random().one_in(8) ? 2s : 20ms);
+  network_.in(number, world_.clock().now() + later, if_alive([this, number, said, patience] {
+                join(number, said, patience);
+              }));
+  return number;
+}
+
+void Processes::bring(const PlaceTurn& turn) {
+  const bool says_place = world_.random().one_in(2);
+  const PlaceTurn any{.place = turn.place, .incarnation = -1};
+  (void)begin(any, says_place, kJoinLimit, nullptr);
+}
+
+/// As run_worker_process does.
+void Processes::join(ProcessNumber number, const Join& said, std::chrono::milliseconds patience) {
   Process& process = processes_.at(number);
-  const auto end = std::make_shared<RankEnd>(ends, process.rank, number);
-  if (process_of(process.rank) == number) {  // not a late order to a process that was replaced
-    ends->of_ranks[process.rank.index()] = end;
+  process.port = Port::open(network_, ports_, number);
+  Join join = said;
+  join.port = process.port->address();
+  process.served = std::make_shared<ServedProcess>(
+      ServedProcess{.host = host(),
+                    .port = process.port,
+                    .types = std::make_shared<ActorTypes>(),
+                    .values = std::make_shared<StepValues>(),
+                    .start_rank =
+                        [this, number](Rank rank, std::shared_ptr<Transport> end) {
+                          return start_rank(number, rank, std::move(end));
+                        },
+                    .ended = {}});
+  const auto end_with = [this, number](const std::string& why) {
+    if (network_.has_ended(number)) {
+      return;
+    }
+    trouble(processes_.at(number), number);
+    // What the process does until it ends must not count.
+    const auto end_it = [this, number, why] {
+      end(number, fmt::format("ended with exit status 1: {}", why));
+    };
+    network_.in(number, world_.clock().now() + world_.random().up_to(5ms), if_alive(end_it));
+  };
+  const Future<std::string> ended = process.served->ended.future();
+  ended.on_ready([ended, end_with, alive = weak_from_this()] {
+    const std::string why = text_of(ended);
+    if (!alive.expired() && !why.empty()) {
+      end_with(why);
+    }
+  });
+  const auto joined = join_cluster(process.served,
+                                   process.admission,
+                                   std::move(join),
+                                   world_.clock().now() + patience,
+                                   "the simulated driver has not admitted this worker");
+  joined.on_ready([joined, end_with, alive = weak_from_this()] {
+    try {
+      (void)joined.get();
+    } catch (const Error& error) {
+      if (!alive.expired()) {
+        end_with(error.what());
+      }
+    }
+  });
+}
+
+/// Notes which process has a place now, and what the driver learns of its end.
+void Processes::has_joined(const WorkerHostActor& host) {
+  const ProcessNumber number = Network::process_of(caf::actor_cast<caf::strong_actor_ptr>(host));
+  const auto member = fleet_ == nullptr ? std::nullopt : fleet_->places().member_at(host.node());
+  if (!member) {
+    return;  // let in by a driver that has ended
   }
-  for (auto& [other, old] : processes_) {  // now that all are told the new place
-    old.is_forgotten = old.is_forgotten || (old.rank == process.rank && other < number);
+  Process& process = processes_.at(number);
+  process.place = member->place;
+  process.has_joined = true;
+  current_[static_cast<std::size_t>(member->place)] = number;
+  world_.tell(name_of(number), fmt::format("joins, in process {}", number));
+  const Future<std::string> cause =
+      fleet_->places().cause_of_end({member->place, member->incarnation});
+  cause.on_ready([this, cause, number, alive = weak_from_this()] {
+    const std::string text = text_of(cause);
+    if (!alive.expired() && !text.empty()) {
+      Process& lost = processes_.at(number);
+      lost.cause = text;
+      lost.told = world_.clock().now();
+      trouble(lost, number);
+      world_.tell("driver", fmt::format("learns that {}", text));
+    }
+  });
+}
+
+Worker Processes::start_rank(ProcessNumber number, Rank rank, std::shared_ptr<Transport> end) {
+  Process& process = processes_.at(number);
+  if (network_.has_ended(number)) {  // a message was there before
+    throw Error(Errc::ClusterClosed, "the process has ended");
   }
-  const Worker worker = launch_thread(
-      host(), end, std::make_shared<StepValues>(), std::move(setup), std::move(shelf));
+  const auto disturb = [weak = weak_from_this(), number](Rank, const Instruction&) {
+    const auto processes = weak.lock();  // setups that were not taken outlive the run
+    if (processes == nullptr) {
+      return;
+    }
+    processes->wait_if_slow(number);
+    if (processes->is_refused_memory()) {
+      simulation::refuse_memory();
+    }
+  };
+  const Worker worker = launch_thread(host(),
+                                      rank,
+                                      std::move(end),
+                                      process.served->values,
+                                      [disturb](const WorkerContext& context, const LoadPlan& m) {
+                                        RankSetup setup = received_setup(context, m);
+                                        setup.options.before_instruction = disturb;
+                                        return setup;
+                                      });
   const auto as_handle = [&](const caf::actor& actor) {
-    world_.own(actor.id(), number);
     process.actors.push_back(actor);
     return network_.handle(caf::actor_cast<caf::strong_actor_ptr>(actor), number, 0);
   };
-  process.transports.push_back(end);
   const auto plan_thread = as_handle(caf::actor_cast<caf::actor>(worker.plan_thread));
   const auto agent = as_handle(caf::actor_cast<caf::actor>(worker.agent));
   return {.plan_thread = caf::actor_cast<PlanActor>(plan_thread),
           .agent = caf::actor_cast<AgentActor>(agent)};
 }
 
-WorkerPlace Processes::place(Rank rank) const {
-  const Place& place = places_[rank.index()];
-  return {.rank = rank,
-          .process = place.process,
-          .incarnation = place.incarnation,
-          .address = "simulated",
-          .processor = processor_of_this_process()};
+void Processes::end(ProcessNumber number, const std::string& how) {
+  Process& process = processes_.at(number);
+  process.how = how;
+  world_.tell(name_of(number), fmt::format("process {} {}", number, how));
+  network_.end(number);
+  trouble(process, number);
+  if (process.on_end) {
+    // Mostly at once, often later than the loss itself is known, and sometimes too late (DR-8).
+    const auto later = world_.random().up_to(world_.random().one_in(4) ? 1500ms : 1ms);
+    network_.in(0,
+                world_.clock().now() + later,
+                [tell = process.on_end, how, lasts = network_.disturb()] { tell(how); });
+  } else if (fleet_ != nullptr && !process.has_joined && how == kKilled) {
+    bring({process.place, -1});  // as a batch system does
+  }
+  if (process.port) {
+    process.port->abandon(Error(Errc::ClusterClosed, "the process has ended"));
+  }
+  std::vector<caf::actor> actors = network_.actors_of(number);
+  actors.insert(actors.end(), process.actors.begin(), process.actors.end());
+  for (const caf::actor& actor : actors) {
+    caf::anon_send_exit(actor, caf::exit_reason::kill);
+  }
+  process.served.reset();
 }
 
-void Processes::replace(Rank rank) {
-  const ProcessNumber number = process_of(rank);
-  // A child of the driver's ends at once. One that has joined by itself cannot be told to.
-  if (!network_.has_ended(number) && (!in(rank).is_given_up || world_.random().one_in(2))) {
-    end(number, fmt::format("process {} was replaced", number));
+void Processes::trouble(Process& process, ProcessNumber number) {
+  if (network_.has_ended(number) && process.is_given_up) {
+    process.trouble = nullptr;
+  } else if (process.trouble == nullptr) {
+    process.trouble = network_.disturb();
   }
-  begin(rank, places_[rank.index()].incarnation + 1);
-  world_.tell("driver",
-              fmt::format("replaces {}, in process {}", name_of_rank(rank), last_process_));
 }
 
 // ---- faults -------------------------------------------------------------------------------------
 
 bool Processes::kill(Rank rank) {
   const ProcessNumber number = process_of(rank);
-  if (network_.has_ended(number)) {
+  if (!has_process(rank)) {
     return false;
   }
-  end(number, fmt::format("process {} was killed", number));
+  end(number, kKilled);
   return true;
 }
 
 bool Processes::stop(Rank rank, Clock::Time::duration span) {
   const ProcessNumber number = process_of(rank);
-  if (network_.has_ended(number) || world_.is_stopped(number)) {
+  if (!has_process(rank) || world_.is_stopped(number)) {
     return false;
   }
   world_.tell(name_of_rank(rank), fmt::format("is stopped for {:.3f} s", seconds(span)));
@@ -219,6 +432,9 @@ bool Processes::stop(Rank rank, Clock::Time::duration span) {
 }
 
 bool Processes::hold(Rank a, Rank b, const std::vector<Plane>& planes, Clock::Time::duration span) {
+  if (process_of(a) == kNobody || process_of(b) == kNobody) {
+    return false;
+  }
   const std::string_view what = planes.size() == 2              ? "what"
                                 : planes.front() == Plane::Data ? "the tensors that"
                                                                 : "the messages that";
@@ -234,7 +450,7 @@ bool Processes::hold(Rank a, Rank b, const std::vector<Plane>& planes, Clock::Ti
 }
 
 bool Processes::break_control(Rank rank) {
-  if (network_.has_ended(process_of(rank)) || !network_.break_control(process_of(rank))) {
+  if (!has_process(rank) || !network_.break_control(process_of(rank))) {
     return false;
   }
   world_.tell(name_of_rank(rank), "has no connection with the driver any more");
@@ -242,7 +458,8 @@ bool Processes::break_control(Rank rank) {
 }
 
 bool Processes::break_data(Rank from, Rank to) {
-  if (!network_.break_data(process_of(from), process_of(to))) {
+  if (!has_process(from) || !has_process(to) ||
+      !network_.break_data(process_of(from), process_of(to))) {
     return false;
   }
   world_.tell(name_of_rank(from),
@@ -251,9 +468,12 @@ bool Processes::break_data(Rank from, Rank to) {
 }
 
 bool Processes::part(const std::set<Rank>& ranks, bool out, bool in, Clock::Time::duration span) {
+  if (std::ranges::find(current_, kNobody) != current_.end()) {
+    return false;
+  }
   std::string who;
   std::vector<Rank> others{kDriver};
-  for (int r = 0; r < std::ssize(places_); ++r) {
+  for (int r = 0; r < std::ssize(current_); ++r) {
     if (!ranks.contains(Rank(r))) {
       others.emplace_back(r);
     }
@@ -281,7 +501,7 @@ bool Processes::part(const std::set<Rank>& ranks, bool out, bool in, Clock::Time
 }
 
 bool Processes::refuse_memory(Rank rank, int grants) {
-  if (network_.has_ended(process_of(rank))) {
+  if (!has_process(rank)) {
     return false;
   }
   in(rank).grants = grants;
@@ -307,7 +527,7 @@ bool Processes::is_refused_memory() {
 }
 
 bool Processes::slow(Rank rank, Clock::Time::duration span) {
-  if (network_.has_ended(process_of(rank))) {
+  if (!has_process(rank)) {
     return false;
   }
   world_.tell(name_of_rank(rank), fmt::format("is slow for {:.3f} s", seconds(span)));
@@ -315,9 +535,9 @@ bool Processes::slow(Rank rank, Clock::Time::duration span) {
   return true;
 }
 
-void Processes::wait_if_slow(Rank rank) {
+void Processes::wait_if_slow(ProcessNumber number) {
   const World::Time now = world_.clock().now();
-  if (now >= in(rank).slow_until) {
+  if (now >= processes_.at(number).slow_until) {
     return;
   }
   const World::Time until = now + world_.random().up_to(kSlowest);
@@ -330,6 +550,64 @@ void Processes::wait_if_slow(Rank rank) {
   (void)Clock::current()->wait_until(changed, lock, until, [] { return false; });
 }
 
+bool Processes::come_as_stranger() {
+  if (ground_ == nullptr || ground_->admission() == nullptr || !world_.has_driver()) {
+    return false;
+  }
+  Random& random = world_.random();
+  const int ranks = static_cast<int>(current_.size());
+  const int other = static_cast<int>(random.below(current_.size()));
+  const ProcessNumber number = connect((other + 1) % ranks);
+  const bool greets = random.one_in(2), is_other_build = greets && random.one_in(2);
+  const bool reports = !greets && random.one_in(2), is_own = !greets || is_other_build;
+  Hello hello{.fingerprint = build_fingerprint()};
+  hello.protocol += is_other_build ? 1 : 0;
+  const Join join{.place = is_own ? -1 : other,
+                  .port = {.endpoint = "ipc://stranger", .key = "stranger"}};
+  const ProcessNumber member = process_of(Rank(other));
+  const std::string key = member == kNobody || processes_.at(member).port == nullptr
+                              ? ""
+                              : processes_.at(member).port->address().key;
+  world_.tell("network",
+              fmt::format("a stranger {}, in process {}",
+                          reports          ? "reports a cut"
+                          : is_other_build ? "is of another build"
+                          : greets         ? "asks for another's place"
+                                           : "asks for a place at once",
+                          number));
+  const auto hear = if_alive([this, number] {
+    if (!network_.has_ended(number)) {
+      end(number, "ended, as a stranger");
+    }
+  });
+  world_.as(number, [&] {
+    host().system().spawn(
+        [=, this, admission = processes_.at(number).admission](caf::event_based_actor* self) {
+          const auto ask_for_place = [=, this] {
+            self->request(admission, caf::timespan(kJoinLimit), join)
+                .then(
+                    [=, this](const Joined& answer) {
+                      has_let_in_stranger_ =
+                          has_let_in_stranger_ || (answer.error.empty() && !answer.later);
+                      hear();
+                    },
+                    [=](const caf::error&) { hear(); });
+          };
+          if (reports) {
+            const Error why(Errc::TransportClosed, "a stranger says so");
+            self->send(admission, PeerCut{key, to_chain(why)});
+            hear();
+          } else if (greets) {
+            self->request(admission, caf::timespan(kJoinLimit), hello)
+                .then([=](const Welcome&) { ask_for_place(); }, [=](const caf::error&) { hear(); });
+          } else {
+            ask_for_place();
+          }
+        });
+  });
+  return true;
+}
+
 bool Processes::end_driver() {
   if (!world_.has_driver()) {
     return false;
@@ -337,10 +615,17 @@ bool Processes::end_driver() {
   world_.tell("driver", "is killed");
   world_.end_driver();
   network_.end_driver();
-  driver_ends_.clear();
+  if (ground_ != nullptr) {
+    std::exchange(ground_, nullptr)->end_driver();
+  }
+  fleet_.reset();
   for (auto& [number, process] : processes_) {
     process.is_given_up = true;
     trouble(process, number);
+    if (process.on_end && !network_.has_ended(number) && world_.random().one_in(2)) {
+      const auto end_it = [this, number = number] { end(number, "ended with its lifeline"); };
+      network_.in(number, world_.clock().now() + world_.random().up_to(5ms), if_alive(end_it));
+    }
   }
   return true;
 }
@@ -348,30 +633,38 @@ bool Processes::end_driver() {
 void Processes::begin_driver() {
   world_.begin_driver();
   world_.tell("driver", "begins again");
-  for (int r = 0; r < std::ssize(places_); ++r) {
-    begin(Rank(r), 0);
-  }
+  std::ranges::fill(current_, kNobody);
+  begin_fleet();
 }
 
 // ---- what is known ------------------------------------------------------------------------------
 
+bool Processes::is_known_lost(Rank rank) const {
+  if (fleet_ == nullptr || fleet_->places().count() <= rank.value) {
+    return false;
+  }
+  return fleet_->who(rank.value).lost || !fleet_->places().member(rank.value);
+}
+
+bool Processes::is_lost(Rank rank) const {
+  return process_of(rank) == kNobody || !has_process(rank) || in(rank).is_given_up ||
+         is_known_lost(rank);
+}
+
 bool Processes::has_lost() const {
-  return std::ranges::any_of(places_, [this](const Place& place) {
-    return network_.has_ended(place.process) || processes_.at(place.process).is_given_up;
-  });
+  for (int r = 0; r < std::ssize(current_); ++r) {
+    if (process_of(Rank(r)) != kNobody && is_lost(Rank(r))) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::int64_t Processes::bytes_waiting() const {
-  std::int64_t bytes = 0;
-  for (const std::weak_ptr<RankEnd>& weak : driver_ends_) {
-    const std::shared_ptr<RankEnd> end = weak.lock();
-    bytes += end == nullptr ? 0 : end->bytes_waiting();
-  }
-  for (int r = 0; r < std::ssize(places_); ++r) {
+  std::int64_t bytes = ground_ == nullptr ? 0 : ground_->port()->bytes_waiting();
+  for (int r = 0; r < std::ssize(current_); ++r) {
     if (!is_lost(Rank(r))) {
-      for (const std::shared_ptr<RankEnd>& end : in(Rank(r)).transports) {
-        bytes += end->bytes_waiting();
-      }
+      bytes += in(Rank(r)).port->bytes_waiting();
     }
   }
   return bytes;
@@ -384,136 +677,51 @@ bool Processes::is_told_in_time(Rank rank) const {
 
 // ---- what processes find out --------------------------------------------------------------------
 
-void Processes::end(ProcessNumber number, const std::string& how) {
-  Process& process = processes_.at(number);
-  process.how = how;
-  world_.tell(name_of(number), how);
-  network_.end(number);
-  trouble(process, number);
-  if (world_.random().one_in(4)) {
-    tell_cause(number, how, world_.random().up_to(1ms));  // before the loss is known
-  }
-  const Error why(Errc::ClusterClosed, "the process has ended");
-  for (const std::shared_ptr<RankEnd>& end : process.transports) {
-    end->close(why);
-  }
-  for (const caf::actor& actor : process.actors) {
-    caf::anon_send_exit(actor, caf::exit_reason::kill);
-  }
-}
-
-void Processes::trouble(Process& process, ProcessNumber number) {
-  if (network_.has_ended(number) && process.is_given_up) {
-    process.trouble = nullptr;
-  } else if (process.trouble == nullptr) {
-    process.trouble = network_.disturb();
-  }
-}
-
-/// The first cause that is told stays (PS-2).
-void Processes::tell_cause(ProcessNumber number,
-                           const std::string& cause,
-                           Clock::Time::duration later) {
-  const auto tell = [this, number, cause, lasts = network_.disturb()] {
-    Process& process = processes_.at(number);
-    if (process.end->set_value(cause)) {
-      process.cause = cause;
-      process.told = world_.clock().now();
-    }
-  };
-  network_.in(0, world_.clock().now() + later, if_alive(tell));
-}
-
 void Processes::gave_up(ProcessNumber number) {
   Process& process = processes_.at(number);
   process.is_given_up = true;
   process.lost = world_.clock().now();
+  process.node.reset();
   trouble(process, number);
   if (process.how.empty()) {
     world_.tell("driver", fmt::format("gives up {}, process {}", name_of(number), number));
   }
-  // Often later than the news itself, and sometimes too late (DR-8).
-  tell_cause(number,
-             process.how.empty() ? fmt::format("process {} is out of reach", number) : process.how,
-             world_.random().one_in(2) ? 0ns : world_.random().up_to(1500ms));
 }
 
-/// Keeps WP-1. What the process does until it ends must not count.
-void Processes::lost_driver(ProcessNumber number) {
-  trouble(processes_.at(number), number);
-  const auto end_it = [this, number] {
-    end(number, fmt::format("process {} ended, without its driver", number));
-  };
-  network_.in(number, world_.clock().now() + world_.random().up_to(5ms), if_alive(end_it));
-}
-
-/// Keeps WP-2, at the driver CUT-1.
+/// Keeps WP-2; the driver keeps CUT-1.
 void Processes::broke(ProcessNumber from, ProcessNumber to) {
-  const bool is_forgotten =
-      from != 0 && (processes_.at(from).is_forgotten ||
-                    (to == 0 && process_of(processes_.at(from).rank) != from));
-  if (is_forgotten) {
+  if (ground_ == nullptr) {
+    return;
+  }
+  const std::shared_ptr<Port>& sender = from == 0 ? ground_->port() : processes_.at(from).port;
+  const std::shared_ptr<Port>& receiver = to == 0 ? ground_->port() : processes_.at(to).port;
+  if (!receiver->has_admitted(*sender)) {
     return;
   }
   if (to == 0) {
-    condemn(from, "tensors of it were lost");
+    ground_->cuts().broke(sender->address().key,
+                          Error(Errc::TransportClosed, "tensors of it were lost"));
   } else {
-    end(to, fmt::format("process {} ended, as a tensor from {} was lost", to, name_of(from)));
+    end(to, fmt::format("ended, as a tensor from {} was lost", name_of(from)));
   }
 }
 
-/// Keeps WP-3 and CUT-2.
+/// Keeps WP-3; the driver keeps CUT-2.
 void Processes::cut(ProcessNumber from, ProcessNumber to) {
+  if (ground_ == nullptr) {
+    return;
+  }
+  const std::shared_ptr<Port>& sender = from == 0 ? ground_->port() : processes_.at(from).port;
+  const std::shared_ptr<Port>& receiver = to == 0 ? ground_->port() : processes_.at(to).port;
+  if (!sender->has_admitted(*receiver)) {
+    return;
+  }
+  network_.disturb(Plane::Control, world_.clock().now());
+  const Error why(Errc::TransportClosed, "the way is cut");
   if (from == 0) {
-    condemn_if_there(to, to, "the driver's tensors do not reach it");
-    return;
-  }
-  const Network::Disturbance lasts = network_.has_ended(to) ? nullptr : network_.disturb();
-  const auto hear = [this, from, to, lasts] {
-    if (to == 0) {
-      condemn(from, "its tensors do not reach the driver");
-    } else {
-      condemn_if_there(from, to, fmt::format("its tensors do not reach {}", name_of(to)));
-    }
-  };
-  network_.send(from, 0, Plane::Control, if_alive(hear));
-}
-
-void Processes::condemn_if_there(ProcessNumber number,
-                                 ProcessNumber other,
-                                 const std::string& why) {
-  const Network::Disturbance lasts = network_.has_ended(other) ? nullptr : network_.disturb();
-  const auto judge = [this, number, other, why, lasts] {
-    const Process& there = processes_.at(other);
-    if (process_of(there.rank) == other && (number == other || !there.is_condemned)) {
-      condemn(number, why);
-    }
-  };
-  network_.send(0, other, Plane::Control, if_alive([this, other, judge = if_alive(judge)] {
-                  network_.send(other, 0, Plane::Control, judge);
-                }));
-}
-
-void Processes::condemn(ProcessNumber number, const std::string& why) {
-  Process& process = processes_.at(number);
-  if (process.is_given_up || process.is_condemned || process_of(process.rank) != number) {
-    return;
-  }
-  process.is_condemned = true;
-  trouble(process, number);
-  const std::string cause = fmt::format("process {} was ended by the driver: {}", number, why);
-  world_.tell("driver", fmt::format("condemns {}: {}", name_of(number), why));
-  if (process.end->set_value(cause)) {
-    process.cause = cause;
-    process.told = world_.clock().now();
-  }
-  const auto kill = [this, number] { end(number, fmt::format("process {} was ended", number)); };
-  if (world_.random().one_in(2)) {  // by a signal, or by a message
-    if (!network_.has_ended(number)) {
-      kill();
-    }
+    ground_->cuts().cut_from_here(receiver->address().key, why);
   } else {
-    network_.send(0, number, Plane::Control, if_alive(kill));
+    tell_cut(host(), processes_.at(from).admission, receiver->address().key, why);
   }
 }
 

@@ -1,14 +1,14 @@
-/// Processes are the worker processes of a simulated cluster, one for each rank, and the launcher
-/// that puts workers into them.
+/// Processes are the worker processes of a simulated cluster, and the launcher that puts workers
+/// into them.
 ///
-/// They do what worker processes and the fleet do when connections end (WP-1, WP-2, WP-3, CUT-1,
-/// CUT-2):
-///   a process that has lost its driver, or a tensor on its way to it, ends itself
-///   a process whose tensors do not reach another one says so, and the driver ends it if the other
-///     one answers
-///   the driver gives up a process with their connection; it may live on, until it finds out
+/// The fleet with its places, its admission and its judge of cut links, its bindings, and the actor
+/// of each worker process are those of the library. This is the ground on which they stand: it
+/// begins processes, lets them find out what happens to them, and ends them.
+/// Some runs have workers that the driver starts, as its children. In the others workers come by
+/// themselves, and sometimes more of them than there are places.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,10 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/actors/launch/fleet/fleet.h"
 #include "stagecraft/actors/launch/launcher.h"
-#include "stagecraft/actors/launch/threads.h"
+#include "stagecraft/actors/launch/worker/worker_host.h"
 #include "stagecraft/tests/simulate/network.h"
-#include "stagecraft/tests/simulate/rank_end.h"
+#include "stagecraft/tests/simulate/port.h"
 
 namespace stagecraft::simulation {
 
@@ -31,8 +32,11 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   Processes(Network& network, int ranks);
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
-  /// Ends all worker processes.
   ~Processes() override;
+
+  /// Ends the fleet, and all worker processes that its driver has not given up. Those end by
+  /// themselves.
+  void end_fleet();
 
   // ---- faults ---------------------------------------------------------------------------------
 
@@ -58,20 +62,23 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   bool refuse_memory(Rank rank, int grants);
   /// Makes instructions of the rank that begin in this span take up to kSlowest longer each.
   bool slow(Rank rank, Clock::Time::duration span);
+  /// Lets a process say what it may not: it has not greeted the driver, has another build, asks for
+  /// the place of another, or reports cut ways without a place.
+  bool come_as_stranger();
   /// Kills the driver's process.
   bool end_driver();
 
   /// Lets another driver follow one that was killed. It has new worker processes in all places.
   void begin_driver();
 
-  /// Returns whether the driver has been told that the rank's process has ended.
-  [[nodiscard]] bool is_known_lost(Rank rank) const { return in(rank).is_given_up; }
+  /// Returns whether the driver knows that the rank's place has no worker, after it had one.
+  [[nodiscard]] bool is_known_lost(Rank rank) const;
   /// Returns whether the process in the rank's place has ended, or the driver has given it up.
-  [[nodiscard]] bool is_lost(Rank rank) const {
-    return network_.has_ended(process_of(rank)) || is_known_lost(rank);
-  }
+  [[nodiscard]] bool is_lost(Rank rank) const;
   /// Returns whether there is a process in a rank's place that is lost.
   [[nodiscard]] bool has_lost() const;
+  /// Returns whether a stranger was given a place.
+  [[nodiscard]] bool has_let_in_stranger() const { return has_let_in_stranger_; }
   /// Returns the bytes of tensors that have arrived and that nobody has received.
   [[nodiscard]] std::int64_t bytes_waiting() const;
   /// Returns whether the driver was told the cause early enough to wait for it (DR-8).
@@ -82,8 +89,6 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// Counts an instruction or an allocation of the process whose strand this is. Returns whether it
   /// gets no memory.
   [[nodiscard]] bool is_refused_memory();
-  /// Called before an instruction of the rank, on its thread: waits if it is slow.
-  void wait_if_slow(Rank rank);
 
   // ---- Launcher -------------------------------------------------------------------------------
 
@@ -96,20 +101,15 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   void replace(Rank rank) override;
 
  private:
-  friend class SimulatedBinding;
-
-  /// Place is a rank's place, with the process that is in it.
-  struct Place {
-    ProcessNumber process = 0;
-    std::int64_t incarnation = 0;
-  };
+  class Child;
+  class Ground;
 
   /// Process is a worker process, also after its end.
   struct Process {
-    Rank rank;
-    bool is_given_up = false;  ///< by the driver, as their connection has ended
-    bool is_condemned = false;
-    bool is_forgotten = false;  ///< no data port takes its tensors any more: another has its place
+    int place = 0;       ///< that it was started for, or has taken
+    std::string worker;  ///< the name in its certificate
+    bool has_joined = false;
+    bool is_given_up = false;   ///< by the driver, as their connection has ended
     std::optional<int> grants;  ///< instructions and allocations before the one that fails
     std::string how;            ///< it has ended, if it has
     std::string cause;          ///< that the driver was told
@@ -117,13 +117,21 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
     World::Time slow_until{};
     /// From the first fault that will end it, until it has ended and is given up.
     Network::Disturbance trouble;
-    std::shared_ptr<Promise<std::string>> end = std::make_shared<Promise<std::string>>();
-    std::vector<caf::actor> actors;
-    std::vector<std::shared_ptr<RankEnd>> transports;
+    std::function<void(const std::string& how)> on_end;  ///< of a child
+    std::shared_ptr<Port> port;
+    std::shared_ptr<ServedProcess> served;
+    AdmissionActor admission;               ///< as it knows it
+    std::shared_ptr<PeerNodes::Node> node;  ///< of its connection, at the driver
+    std::vector<caf::actor> actors;         ///< of its ranks
   };
 
+  static constexpr ProcessNumber kNobody = -1;
+  /// Returns the newest process in a rank's place; kNobody before the first.
   [[nodiscard]] ProcessNumber process_of(Rank rank) const {
-    return rank == kDriver ? 0 : places_[rank.index()].process;
+    return rank == kDriver ? 0 : current_[rank.index()];
+  }
+  [[nodiscard]] bool has_process(Rank rank) const {
+    return process_of(rank) != kNobody && !network_.has_ended(process_of(rank));
   }
   [[nodiscard]] Process& in(Rank rank) { return processes_.at(process_of(rank)); }
   [[nodiscard]] const Process& in(Rank rank) const { return processes_.at(process_of(rank)); }
@@ -131,35 +139,44 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
 
   /// Returns an event that does nothing after the end of the cluster.
   [[nodiscard]] Network::Arrive if_alive(Network::Arrive event) const;
-  void begin(Rank rank, std::int64_t incarnation);
-  /// `shelf`: has what is handed over to the worker later.
-  [[nodiscard]] Worker launch(const std::shared_ptr<Ends>& ends,
-                              RankSetup setup,
-                              std::shared_ptr<Shelf> shelf);
-  [[nodiscard]] Worker begin_worker(ProcessNumber number,
-                                    const std::shared_ptr<Ends>& ends,
-                                    RankSetup setup,
-                                    std::shared_ptr<Shelf> shelf);
+
+  [[nodiscard]] Fleet& fleet();
+  void begin_fleet();
+  /// Begins a process that is connected under the name of the worker of this place.
+  ProcessNumber connect(int place);
+  /// Begins a process that asks for a place. `place`: in whose certificate it comes.
+  ProcessNumber begin(const PlaceTurn& turn,
+                      bool says_place,
+                      std::chrono::milliseconds patience,
+                      std::function<void(const std::string& how)> on_end);
+  /// Lets workers come by themselves for a place that calls for one.
+  void bring(const PlaceTurn& turn);
+  void join(ProcessNumber number, const Join& join, std::chrono::milliseconds patience);
+  void has_joined(const WorkerHostActor& host);
+  [[nodiscard]] Worker start_rank(ProcessNumber number, Rank rank, std::shared_ptr<Transport> end);
   void end(ProcessNumber number, const std::string& how);
+  /// Called before an instruction of the process, on its strand: waits if it is slow.
+  void wait_if_slow(ProcessNumber number);
   /// Notes that the process is going to end, or has ended, or that the driver has given it up.
   void trouble(Process& process, ProcessNumber number);
-  void tell_cause(ProcessNumber number, const std::string& cause, Clock::Time::duration later);
 
   // These are called when a process finds out something.
   void gave_up(ProcessNumber number);
-  void lost_driver(ProcessNumber number);
   void broke(ProcessNumber from, ProcessNumber to);
   void cut(ProcessNumber from, ProcessNumber to);
-  void condemn_if_there(ProcessNumber number, ProcessNumber other, const std::string& why);
-  void condemn(ProcessNumber number, const std::string& why);
 
   Network& network_;
   World& world_;
-  std::vector<Place> places_;  ///< by rank
+  const SpawnOptions options_;
+  const std::shared_ptr<Ports> ports_ = std::make_shared<Ports>();
+  std::vector<ProcessNumber> current_;  ///< by rank
   std::map<ProcessNumber, Process> processes_;
-  std::vector<std::weak_ptr<RankEnd>> driver_ends_;  ///< of all trainers of this driver so far
+  // Of this driver:
+  std::shared_ptr<Fleet> fleet_;
+  Ground* ground_ = nullptr;  ///< the fleet's
   ProcessNumber last_process_ = 0;
   std::uint64_t last_plan_ = 0;
+  bool has_let_in_stranger_ = false;
 };
 
 }  // namespace stagecraft::simulation

@@ -26,6 +26,7 @@ constexpr Row kRows[] = {
     {Fault::Kind::KillDriver, "kill-driver", 1},
     {Fault::Kind::Refuse, "refuse-memory", 3},
     {Fault::Kind::Slow, "slow", 3},
+    {Fault::Kind::Stranger, "stranger", 2},
 };
 
 Fault::Kind draw_kind(Random& random) {
@@ -128,6 +129,8 @@ bool strike(const Fault& fault, Processes& processes) {
       return processes.refuse_memory(fault.rank, fault.grants);
     case Fault::Kind::Slow:
       return processes.slow(fault.rank, fault.span);
+    case Fault::Kind::Stranger:
+      return processes.come_as_stranger();
     case Fault::Kind::KillDriver:
       break;
   }

@@ -27,8 +27,9 @@ struct Fault {
     KillDriver,    ///< the driver ends; another one begins with the newest checkpoint
     Refuse,        ///< an instruction of the rank, or something else, gets no memory
     Slow,          ///< instructions of the rank that begin in the span take up to kSlowest longer
+    Stranger,      ///< a process says what it may not, to the driver
   };
-  static constexpr std::size_t kKinds = 10;
+  static constexpr std::size_t kKinds = 11;
 
   std::int64_t after = 0;  ///< strikes when so many things have happened
   Kind kind = Kind::Kill;

@@ -41,6 +41,9 @@ class Handle final : public caf::actor_proxy {
                   });
   }
 
+  [[nodiscard]] ProcessNumber process() const { return there_; }
+  [[nodiscard]] caf::actor actor() const { return caf::actor_cast<caf::actor>(actor_); }
+
   void kill_proxy(caf::execution_unit* context, caf::error reason) override {
     cleanup(std::move(reason), context);
   }
@@ -56,6 +59,15 @@ class Handle final : public caf::actor_proxy {
 /// Ends the handle for all actors that monitor it.
 void Network::kill_handle(const caf::strong_actor_ptr& handle, const caf::error& why) {
   dynamic_cast<Handle&>(*caf::actor_cast<caf::abstract_actor*>(handle)).kill_proxy(nullptr, why);
+}
+
+/// Ends what a process knows of another one's actors.
+void Network::kill_handles(ProcessNumber there, ProcessNumber here) {
+  for (const auto& [of, handle] : handles_) {
+    if (std::get<0>(of) == there && std::get<2>(of) == here) {
+      kill_handle(handle, caf::exit_reason::remote_link_unreachable);
+    }
+  }
 }
 
 World::Time Network::time_of_arrival(const Way& way) {
@@ -144,7 +156,7 @@ void Network::run_in(ProcessNumber process, const Arrive& event) {
     stopped_[process].arrived.push_back(event);
     return;
   }
-  event();
+  world_.as(process, event);
 }
 
 // ---- ends of processes and of connections -------------------------------------------------------
@@ -163,11 +175,7 @@ void Network::give_up(ProcessNumber process) {
   }
   connection.has_ended_here = true;
   tell_end(0, process, [this, process] { lose_driver(process); });
-  for (const auto& [of, handle] : handles_) {
-    if (std::get<0>(of) == process && std::get<2>(of) == 0) {
-      kill_handle(handle, caf::exit_reason::remote_link_unreachable);
-    }
-  }
+  kill_handles(process, 0);
   discoveries_.gave_up(process);
 }
 
@@ -178,6 +186,7 @@ void Network::lose_driver(ProcessNumber process) {
   }
   connection.has_ended_there = true;
   tell_end(process, 0, [this, process] { give_up(process); });
+  kill_handles(0, process);
   discoveries_.lost_driver(process);
 }
 
@@ -383,6 +392,28 @@ Network::Disturbance Network::disturb(const std::vector<Plane>& planes) {
 
 // ---- handles ------------------------------------------------------------------------------------
 
+caf::node_id Network::node_of(ProcessNumber process) const {
+  if (process == 0) {
+    return world_.host().system().node();
+  }
+  return *caf::make_node_id(static_cast<std::uint32_t>(process), std::string(40, 'f'));
+}
+
+ProcessNumber Network::process_of(const caf::strong_actor_ptr& handle) {
+  return dynamic_cast<Handle&>(*caf::actor_cast<caf::abstract_actor*>(handle)).process();
+}
+
+std::vector<caf::actor> Network::actors_of(ProcessNumber process) const {
+  std::vector<caf::actor> actors;
+  for (const auto& [of, handle] : handles_) {
+    if (std::get<0>(of) == process) {
+      actors.push_back(
+          dynamic_cast<Handle&>(*caf::actor_cast<caf::abstract_actor*>(handle)).actor());
+    }
+  }
+  return actors;
+}
+
 caf::strong_actor_ptr Network::handle(const caf::strong_actor_ptr& actor,
                                       ProcessNumber there,
                                       ProcessNumber here) {
@@ -393,7 +424,7 @@ caf::strong_actor_ptr Network::handle(const caf::strong_actor_ptr& actor,
   caf::actor_system& system = world_.host().system();
   caf::actor_config config;
   known = caf::make_actor<Handle, caf::strong_actor_ptr>(
-      system.next_actor_id(), system.node(), &system, config, *this, actor, there, here);
+      system.next_actor_id(), node_of(there), &system, config, *this, actor, there, here);
   const caf::strong_actor_ptr handle = known;
   caf::actor_cast<caf::abstract_actor*>(actor)->attach_functor(
       [network = weak_from_this(), there, here, handle](const caf::error& why) {

@@ -73,6 +73,13 @@ class Network : public std::enable_shared_from_this<Network> {
                                              ProcessNumber there,
                                              ProcessNumber here);
 
+  /// Returns the node of a process, as its handles have it.
+  [[nodiscard]] caf::node_id node_of(ProcessNumber process) const;
+  /// Returns the process of the actor that a handle stands for.
+  [[nodiscard]] static ProcessNumber process_of(const caf::strong_actor_ptr& handle);
+  /// Returns all actors of a process of which others have handles.
+  [[nodiscard]] std::vector<caf::actor> actors_of(ProcessNumber process) const;
+
   /// Begins a process, which is connected with the driver.
   void begin(ProcessNumber process) { connections_[process] = {}; }
   /// Ends a process other than the driver's at once: nothing arrives there any more. The driver
@@ -147,6 +154,7 @@ class Network : public std::enable_shared_from_this<Network> {
   [[nodiscard]] World::Time blocked_until(ProcessNumber from, ProcessNumber to) const;
   [[nodiscard]] bool is_blocked_for_long(ProcessNumber from, ProcessNumber to) const;
   [[nodiscard]] World::Time after_silence();
+  void kill_handles(ProcessNumber there, ProcessNumber here);
   void kill_handle(const caf::strong_actor_ptr& handle, const caf::error& why);
   [[nodiscard]] World::Time time_of_arrival(const Way& way);
 

@@ -133,7 +133,10 @@ class Run {
     RunResult result;
     const RefusingAllocator memory([this] { return processes_->is_refused_memory(); });
     try {
-      world_.run([this] { train(); });
+      world_.run([this] {
+        const Ending ending{*processes_};
+        train();
+      });
     } catch (const Standstill& standstill) {
       result.violation = standstill.what();
       result.is_stuck = true;
@@ -148,6 +151,12 @@ class Run {
   }
 
  private:
+  /// Ends the fleet with the run, as its driver does.
+  struct Ending {
+    Processes& processes;
+    ~Ending() { processes.end_fleet(); }
+  };
+
   /// Trains to the end of the run, by one driver after the other.
   void train() {
     while (!is_done_) {
@@ -205,7 +214,12 @@ class Run {
     for (int r = 0; r < options_.ranks; ++r) {
       if (processes_->is_known_lost(Rank(r)) || r == late) {
         lost_.insert(r);
-        cluster.replace(Rank(r));
+        try {
+          cluster.replace(Rank(r));
+        } catch (const Error& error) {  // the next one follows the failure of what needs it
+          require_driver();
+          world_.tell("driver", fmt::format("does not replace rank {}: {}", r, error.what()));
+        }
       }
     }
   }
@@ -364,16 +378,7 @@ class Run {
         .record_timeline = records_,
         .mirror = shape_.mirror,
         .step_deadline = patience_,
-        .before_instruction = [weak = std::weak_ptr(processes_)](Rank rank, const Instruction&) {
-          const auto processes = weak.lock();  // setups that were not taken outlive the run
-          if (processes == nullptr) {
-            return;
-          }
-          processes->wait_if_slow(rank);
-          if (processes->is_refused_memory()) {
-            refuse_memory();
-          }
-        }};
+    };
   }
 
   /// Ends the trainer. One that trains in another way loads the checkpoint and makes one, from
@@ -481,6 +486,7 @@ class Run {
     wait(World::Time::max(), [this] { return !is_disturbed(); });
     wait(std::max(last_disturbed(), world_.clock().now()) + 1s, [] { return false; });
     require(processes_->bytes_waiting() == 0, "tensors are left that nobody receives");
+    require(!processes_->has_let_in_stranger(), "a stranger was given a place");
   }
 
   void evaluate(tests::Trainer& trainer) {

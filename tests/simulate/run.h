@@ -16,6 +16,7 @@
 /// SI-6: nothing fails without a fault.
 /// SI-7: a driver that follows one that was killed goes on from the newest checkpoint, with new
 ///       workers.
+/// SI-8: a process that may not join is given no place, and what it says changes nothing.
 #pragma once
 
 #include <cstdint>

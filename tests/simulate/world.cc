@@ -111,6 +111,13 @@ bool World::can_run(const Strands::Strand& strand) const {
   return strands_.is_ready(strand) && !is_stopped(Strands::process_of(strand));
 }
 
+void World::own_since(caf::actor_id before, ProcessNumber process) {
+  const caf::actor_id last = host_.system().latest_actor_id();
+  for (caf::actor_id id = before + 1; process != 0 && id <= last; ++id) {
+    owners_.emplace(id, process);
+  }
+}
+
 void World::run_job(caf::resumable* job) {
   const auto resume = [this, job] {
     Unit unit(scheduler_);
@@ -123,8 +130,12 @@ void World::run_job(caf::resumable* job) {
     return result;
   };
   const caf::scheduled_actor* actor = actor_of(job);
-  if (actor == nullptr || std::string_view(actor->name()) != "plan thread") {
+  if (actor == nullptr) {
     resume();
+    return;
+  }
+  if (std::string_view(actor->name()) != "plan thread") {
+    as(owner_of(actor->id()), resume);
     return;
   }
   // A detached actor's thread may wait, and LibTorch keeps settings by thread.

@@ -54,6 +54,13 @@ class World {
   /// Calls `event` when so many things have happened.
   void at_count(std::int64_t count, Event event);
 
+  /// Does something as a process: the actors that it starts live there.
+  template <class Work>
+  void as(ProcessNumber process, const Work& work) {
+    const caf::actor_id before = host_.system().latest_actor_id();
+    work();
+    own_since(before, process);
+  }
   /// Says that an actor lives in this process.
   void own(caf::actor_id actor, ProcessNumber process) { owners_[actor] = process; }
   /// Lets nothing happen in a process until it is continued.
@@ -88,6 +95,8 @@ class World {
   void pass(Time::duration span);
   /// Lets time pass until something can happen. Returns false if nothing ever will.
   bool pass_time();
+  /// Says that all actors that were started after this one live in this process.
+  void own_since(caf::actor_id before, ProcessNumber process);
   void run_job(caf::resumable* job);
   [[nodiscard]] bool can_run(caf::resumable* job) const;
   [[nodiscard]] bool can_run(const Strands::Strand& strand) const;

@@ -44,9 +44,9 @@ Joined admit(Self self, const AdmissionEvents& events, const PeerNodes& nodes, c
       throw Error(Errc::ClusterMember, "the connection of this worker has ended: start it again");
     }
     const auto host = caf::actor_cast<WorkerHostActor>(sender);
-    self->monitor(host);
     joined.later = !events.joins(m, host, worker);
     if (!joined.later) {  // otherwise it asks again
+      self->monitor(host);
       self->state.agreed.erase(sender->node());
     }
   } catch (const Error& error) {
@@ -70,12 +70,18 @@ AdmissionActor::behavior_type admission(Self self,
 
 }  // namespace
 
+AdmissionActor spawn_admission(ActorHost& host,
+                               AdmissionEvents events,
+                               std::shared_ptr<const PeerNodes> nodes) {
+  return host.system().spawn(admission, std::move(events), std::move(nodes));
+}
+
 Admission::Admission(ActorHost& host,
                      const SpawnOptions& options,
                      const std::string& address,
                      AdmissionEvents events)
     : host_(host),
-      actor_(host.system().spawn(admission, std::move(events), nodes_)),
+      actor_(spawn_admission(host, std::move(events), nodes_)),
       port_(publish(host, actor_, nodes_, address, options.port)),
       file_(options.meeting_place.empty() ? "" : options.meeting_place + "/address") {}
 

@@ -37,6 +37,11 @@ struct AdmissionEvents {
   std::function<void(const caf::node_id& from, const std::string& key, const Error& why)> cut;
 };
 
+/// Starts the actor that greets and admits. `nodes`: the processes that are connected.
+[[nodiscard]] AdmissionActor spawn_admission(ActorHost& host,
+                                             AdmissionEvents events,
+                                             std::shared_ptr<const PeerNodes> nodes);
+
 class Admission {
  public:
   /// Opens at `address` of this host. Errors: those of publish().

@@ -7,15 +7,12 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/launch/fleet/cut_links.h"
-#include "stagecraft/actors/launch/network/local_address.h"
-#include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/actors/launch/port/file_limit.h"
 #include "stagecraft/actors/launch/ways/rank_processes.h"
 #include "stagecraft/actors/launch/ways/started_worker.h"
 #include "stagecraft/actors/launch/ways/ways.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/log.h"
-#include "stagecraft/futures/transport/shared_memory/memory_file.h"
 
 namespace stagecraft {
 namespace {
@@ -26,50 +23,48 @@ constexpr std::chrono::seconds kPatienceOfPeople{1}, kTellAgain{5};
 std::shared_ptr<Places> make_places(ActorHost& host,
                                     const SpawnOptions& options,
                                     std::shared_ptr<const WorkerWay> way,
-                                    std::shared_ptr<const Clock> clock) {
+                                    std::shared_ptr<const Clock> clock,
+                                    Places::StoodStill stood_still) {
   const auto weak = std::make_shared<std::weak_ptr<Places>>();  // set below
-  auto places = std::make_shared<Places>(options, std::move(way), std::move(clock), [&host, weak] {
-    call_later(host, kMoment, [weak] {
-      if (const auto here = weak->lock()) {
-        here->look();
-      }
-    });
-  });
+  auto places = std::make_shared<Places>(
+      options,
+      std::move(way),
+      std::move(clock),
+      [&host, weak] {
+        call_later(host, kMoment, [weak] {
+          if (const auto here = weak->lock()) {
+            here->look();
+          }
+        });
+      },
+      std::move(stood_still));
   *weak = places;
   return places;
-}
-
-std::shared_ptr<DataPort> open_data_port(const std::string& address,
-                                         const SpawnOptions& options,
-                                         const CutLinks& cuts) {
-  return DataPort::open(
-      {.bind = any_port_of(address),
-       .shared_memory = MemoryFile::usual_limit(),
-       .when_broken = [cuts](const std::string& key, const Error& why) { cuts.broke(key, why); },
-       .silence = options.silence,
-       .when_cut = [cuts](const std::string& key,
-                          const Error& why) { cuts.cut_from_here(key, why); },
-       .when_failed = [cuts](const Error& why) { cuts.port_failed(why); }});
 }
 
 }  // namespace
 
 Fleet::Fleet(const SpawnOptions& options, std::shared_ptr<const Clock> clock)
+    : Fleet(options, clock, way_of(options), real_ground(options, clock)) {}
+
+Fleet::Fleet(const SpawnOptions& options,
+             std::shared_ptr<const Clock> clock,
+             std::shared_ptr<const WorkerWay> way,
+             std::unique_ptr<FleetGround> ground)
     : options_(options),
       clock_(std::move(clock)),
-      way_(way_of(options)),
-      credentials_(options, clock_),
-      address_(address_for_hosts(options.interface, options.hosts)),
-      host_(open_control_plane(credentials_.of_driver(),
-                               {.interval = options.heartbeat, .silence = options.silence})),
-      places_(make_places(host_, options, way_, clock_)),
+      way_(std::move(way)),
+      ground_(std::move(ground)),
+      host_(ground_->host()),
+      places_(make_places(host_, options, way_, clock_, ground_->standstills())),
       processors_(options.tell),
-      port_(open_data_port(address_, options, CutLinks(host_, places_, options.join_deadline))) {}
+      port_(ground_->open_port(CutLinks(host_, places_, options.join_deadline))) {}
 
 Fleet::~Fleet() {
   if (!home_.is_here()) {
     return;  // the workers are the parent's, and a lock may be held by a thread that is not here
   }
+  ground_->close();
   try {
     for (int place = 0, count = places_->count(); place < count; ++place) {
       if (places_->member(place)) {
@@ -134,21 +129,21 @@ void Fleet::require(int places) {
   require_files(places);
   bool is_first = false;
   std::call_once(opened_, [&] {
-    admission_ = std::make_unique<Admission>(host_, options_, address_, events());
+    ground_->admit(events());
     is_first = true;
   });
   for (const PlaceTurn& turn : places_->grow_to(places)) {
     call(turn);
   }
   if (is_first) {
-    const std::string address = host_and_port(address_, admission_->port());
+    const std::string address = ground_->address();
     tell(fmt::format("workers join at {}; tensors for this process arrive at {}",
                      address,
                      port_->address().endpoint));
-    if (const std::string advice = way_->start_advice(way_to_join({})); !advice.empty()) {
+    if (const std::string advice = way_->start_advice(ground_->way_to_join({})); !advice.empty()) {
       tell(advice);
     }
-    admission_->tell(address);
+    ground_->tell_address();
   }
   std::vector<int> all;
   for (int place = 0; place < places; ++place) {
@@ -172,35 +167,24 @@ void Fleet::replace(int place) {
 }
 
 void Fleet::call(const PlaceTurn& turn) {
-  credentials_.renew(turn.place, turn.incarnation == 0);
+  ground_->renew(turn);
   places_->call(turn.place);
-}
-
-WorkerProcessOptions Fleet::way_to_join(const PlaceTurn& turn) const {
-  return {.host = address_,
-          .port = admission_->port(),
-          .credentials = credentials_.of_place(turn.place),
-          .place = turn.place,
-          .incarnation = turn.incarnation,
-          .lifeline = kLifeline,
-          .heartbeat = {.interval = options_.heartbeat, .silence = options_.silence},
-          .patience = options_.join_deadline};
 }
 
 void Fleet::start(const PlaceTurn& turn) {
   const std::weak_ptr<Places> weak = places_;
-  const ChildProgram program = way_->program(way_to_join(turn), [weak, turn] {
+  const auto on_let_in = [weak, turn] {
     if (const auto places = weak.lock()) {
       places->let_in(turn);
     }
-  });
+  };
   const auto on_end = [weak, turn, options = options_, way = way_](const std::string& how) {
     if (const auto places = weak.lock()) {
       places->process_ended(turn, how);
       note_in_log(options, turn.place, way->end_text(turn.place, how));
     }
   };
-  places_->keep(turn, std::make_unique<ChildProcess>(program, on_end));
+  places_->keep(turn, ground_->start(turn, on_let_in, on_end));
 }
 
 /// Keeps FL-4.
@@ -259,7 +243,8 @@ void Fleet::throw_missing(const MissingWorkers& missing) const {
                             why));
   }
   const std::string text = text_.missing(missing.awaited, missing.places) + why;
-  throw Error(Errc::ClusterTimeout, text_.late(text, way_to_join({missing.places.front()})));
+  throw Error(Errc::ClusterTimeout,
+              text_.late(text, ground_->way_to_join({missing.places.front()})));
 }
 
 std::string Fleet::name_of(int place) const {

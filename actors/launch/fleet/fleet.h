@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "stagecraft/actors/executor/step/step_values.h"
-#include "stagecraft/actors/launch/fleet/admission.h"
-#include "stagecraft/actors/launch/fleet/fleet_credentials.h"
+#include "stagecraft/actors/launch/fleet/fleet_ground.h"
 #include "stagecraft/actors/launch/fleet/places.h"
 #include "stagecraft/actors/launch/fleet/processor_hold.h"
 #include "stagecraft/actors/messages/actor_host.h"
@@ -29,10 +28,15 @@ namespace stagecraft {
 
 class Fleet {
  public:
-  /// Opens the data port. Errors: those of the credentials; UsageFile if no worker program is
-  /// found; ClusterMember if no port can be opened.
+  /// Makes a fleet of real processes. Errors: UsageFile if no worker program is found; those of
+  /// real_ground() and FleetGround::open_port().
   explicit Fleet(const SpawnOptions& options,
                  std::shared_ptr<const Clock> clock = Clock::current());
+  /// Opens the data port. Errors: those of FleetGround::open_port().
+  Fleet(const SpawnOptions& options,
+        std::shared_ptr<const Clock> clock,
+        std::shared_ptr<const WorkerWay> way,
+        std::unique_ptr<FleetGround> ground);
   ~Fleet();
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
@@ -69,8 +73,6 @@ class Fleet {
   [[nodiscard]] AdmissionEvents events();
   /// Calls for a worker in an empty place.
   void call(const PlaceTurn& turn);
-  /// Returns how the worker of a place joins. Requires: the admission is open.
-  [[nodiscard]] WorkerProcessOptions way_to_join(const PlaceTurn& turn) const;
   void start(const PlaceTurn& turn);
   void start_those_in_turn();
   void wait_for(const std::vector<int>& places);
@@ -83,8 +85,7 @@ class Fleet {
   const std::shared_ptr<const Clock> clock_;
   const std::shared_ptr<const WorkerWay> way_;
   const PlaceText text_{options_, *way_};
-  FleetCredentials credentials_;
-  const std::string address_;  ///< address of this host for workers
+  const std::unique_ptr<FleetGround> ground_;
   ActorHost& host_;
   const std::shared_ptr<Places> places_;
   ProcessorHold processors_;
@@ -92,9 +93,6 @@ class Fleet {
   const std::shared_ptr<DataPort> port_;
   std::atomic<std::uint64_t> networks_{0};
   std::once_flag opened_;
-  /// Made once workers were required. It is closed first, because the fleet would not keep a worker
-  /// that joins now.
-  std::unique_ptr<Admission> admission_;
 };
 
 }  // namespace stagecraft

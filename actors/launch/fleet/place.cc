@@ -33,8 +33,8 @@ void Place::take_back() {
   }
 }
 
-std::unique_ptr<ChildProcess> Place::keep(std::unique_ptr<ChildProcess> child,
-                                          std::int64_t incarnation) {
+std::unique_ptr<WorkerChild> Place::keep(std::unique_ptr<WorkerChild> child,
+                                         std::int64_t incarnation) {
   if (incarnation != incarnation_) {
     return child;
   }
@@ -90,8 +90,8 @@ void Place::look(Clock::Time now) {
   }
 }
 
-std::unique_ptr<ChildProcess> Place::vacate() {
-  std::unique_ptr<ChildProcess> child = std::move(child_);
+std::unique_ptr<WorkerChild> Place::vacate() {
+  std::unique_ptr<WorkerChild> child = std::move(child_);
   const std::int64_t next = incarnation_ + 1;
   *this = Place();
   incarnation_ = next;

@@ -28,7 +28,7 @@
 #include <string>
 
 #include "stagecraft/actors/launch/fleet/fleet_member.h"
-#include "stagecraft/actors/launch/ways/child_process.h"
+#include "stagecraft/actors/launch/ways/worker_child.h"
 #include "stagecraft/base/clock.h"
 #include "stagecraft/futures/future.h"
 
@@ -70,7 +70,7 @@ class Place {
   /// Returns the worker that has joined, also after its end; nothing before it has joined.
   [[nodiscard]] const std::optional<FleetMember>& member() const { return member_; }
   /// Returns the child process; null for a worker that this process has not started.
-  [[nodiscard]] const ChildProcess* child() const { return child_.get(); }
+  [[nodiscard]] const WorkerChild* child() const { return child_.get(); }
   /// Returns the end of the worker; nothing before it is settled.
   [[nodiscard]] const std::optional<PlaceEnd>& end() const { return end_; }
 
@@ -88,8 +88,8 @@ class Place {
   /// Started -> Queued: the process could not be started.
   void take_back();
   /// Keeps the process that was started. Returns it if the place has changed hands meanwhile.
-  [[nodiscard]] std::unique_ptr<ChildProcess> keep(std::unique_ptr<ChildProcess> child,
-                                                   std::int64_t incarnation);
+  [[nodiscard]] std::unique_ptr<WorkerChild> keep(std::unique_ptr<WorkerChild> child,
+                                                  std::int64_t incarnation);
   /// Started -> LetIn.
   void let_in();
   /// Queued, Expected, Started or LetIn -> Joined. Requires: is_free().
@@ -104,7 +104,7 @@ class Place {
   void look(Clock::Time now);
   /// Any state -> Empty, with the next incarnation. Returns the process, which ends when it is
   /// destroyed.
-  [[nodiscard]] std::unique_ptr<ChildProcess> vacate();
+  [[nodiscard]] std::unique_ptr<WorkerChild> vacate();
 
   /// Ends the process: kills the child, or tells the worker to end.
   void kill() const;
@@ -118,7 +118,7 @@ class Place {
 
   PlaceState state_ = PlaceState::Empty;
   std::int64_t incarnation_ = 0;
-  std::unique_ptr<ChildProcess> child_;
+  std::unique_ptr<WorkerChild> child_;
   std::optional<FleetMember> member_;
   std::optional<PlaceEnd> end_;
   Clock::Time silent_since_{};

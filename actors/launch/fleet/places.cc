@@ -27,11 +27,13 @@ StartState start_state(const Place& place) {
 Places::Places(SpawnOptions options,
                std::shared_ptr<const WorkerWay> way,
                std::shared_ptr<const Clock> clock,
-               std::function<void()> remind)
+               std::function<void()> remind,
+               StoodStill stood_still)
     : options_(std::move(options)),
       way_(std::move(way)),
       clock_(std::move(clock)),
-      remind_(std::move(remind)) {}
+      remind_(std::move(remind)),
+      stood_still_(std::move(stood_still)) {}
 
 Places::Settled::~Settled() {
   for (auto& [cause, text] : all_) {
@@ -80,8 +82,8 @@ std::vector<PlaceTurn> Places::take_turns() {
   return turns;
 }
 
-void Places::keep(const PlaceTurn& turn, std::unique_ptr<ChildProcess> child) {
-  std::unique_ptr<ChildProcess> superfluous;  // ends without the lock
+void Places::keep(const PlaceTurn& turn, std::unique_ptr<WorkerChild> child) {
+  std::unique_ptr<WorkerChild> superfluous;  // ends without the lock
   const std::scoped_lock lock(mutex_);
   superfluous = at(turn.place).keep(std::move(child), turn.incarnation);
 }
@@ -121,7 +123,7 @@ void Places::wait_for_change(const MissingWorkers& seen, Clock::Time when) const
 
 std::optional<FleetMember> Places::vacate(int place) {
   Settled settled;
-  std::unique_ptr<ChildProcess> old;  // ends before its successor starts, without the lock
+  std::unique_ptr<WorkerChild> old;  // ends before its successor starts, without the lock
   const std::scoped_lock lock(mutex_);
   if (place < 0 || place >= std::ssize(places_)) {
     throw Error(Errc::UsageArgument,
@@ -358,9 +360,7 @@ std::optional<FleetMember> Places::find(Condition condition) const {
 void Places::settle(int place, Settled& settled) const {
   const Place& there = at(place);
   if (there.end()) {
-    const auto standstill =
-        standstills_->longest(std::chrono::steady_clock::now(), options_.silence + kMoment);
-    settled.add(there, text_.cause(place, there, standstill));
+    settled.add(there, text_.cause(place, there, stood_still_(options_.silence + kMoment)));
   }
 }
 

@@ -11,6 +11,7 @@
 ///       cause_of_end, with no lock held.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -26,7 +27,6 @@
 #include "stagecraft/actors/launch/fleet/place_text.h"
 #include "stagecraft/actors/launch/worker_place.h"
 #include "stagecraft/base/clock.h"
-#include "stagecraft/base/process/standstill.h"
 
 namespace stagecraft {
 
@@ -47,11 +47,16 @@ struct MissingWorkers {
 
 class Places {
  public:
-  /// `remind`: arranges a call of look() after a moment (kMoment), on any thread.
+  using StoodStill = std::function<std::chrono::milliseconds(std::chrono::milliseconds span)>;
+
+  /// `remind`: arranges a call of look() after a moment (kMoment), on any thread. `stood_still`:
+  /// returns the longest time that this process stood still and that ended within this span before
+  /// now (Standstills).
   Places(SpawnOptions options,
          std::shared_ptr<const WorkerWay> way,
          std::shared_ptr<const Clock> clock,
-         std::function<void()> remind);
+         std::function<void()> remind,
+         StoodStill stood_still);
   Places(const Places&) = delete;
   Places& operator=(const Places&) = delete;
 
@@ -64,7 +69,7 @@ class Places {
   /// Returns the places whose workers start now; each is returned once (FL-4).
   [[nodiscard]] std::vector<PlaceTurn> take_turns();
   /// Keeps the process that was started for a turn, or ends it if the place has changed hands.
-  void keep(const PlaceTurn& turn, std::unique_ptr<ChildProcess> child);
+  void keep(const PlaceTurn& turn, std::unique_ptr<WorkerChild> child);
   /// Queues the place again, because its process could not be started.
   void take_back(const PlaceTurn& turn);
   /// Returns which of the workers in these places have not joined.
@@ -155,7 +160,7 @@ class Places {
   const PlaceText text_{options_, *way_};
   const std::shared_ptr<const Clock> clock_;
   const std::function<void()> remind_;
-  const std::shared_ptr<const Standstills> standstills_ = watch_standstills();
+  const StoodStill stood_still_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;

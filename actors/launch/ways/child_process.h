@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stagecraft/actors/launch/ways/worker_child.h"
 #include "stagecraft/base/process/home_process.h"
 
 namespace stagecraft {
@@ -33,7 +34,7 @@ struct ChildProgram {
   std::function<void(std::string_view line)> on_line;
 };
 
-class ChildProcess {
+class ChildProcess final : public WorkerChild {
  public:
   /// Starts the program. Calls `on_end` once, on a thread of its own, when the child has ended,
   /// with the text of end().
@@ -42,17 +43,17 @@ class ChildProcess {
   ChildProcess(const ChildProgram& program, std::function<void(const std::string& how)> on_end);
   /// Kills the child, unless it has ended, and waits for its end. In a child of fork(): does
   /// nothing.
-  ~ChildProcess();
+  ~ChildProcess() override;
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  [[nodiscard]] pid_t id() const { return id_; }
+  [[nodiscard]] pid_t id() const override { return id_; }
 
   /// Returns how the child ended: "was killed by signal 9 (Killed)", "ended with exit status 1";
   /// nothing while it runs.
   [[nodiscard]] std::optional<std::string> end() const;
 
-  void kill() const;
+  void kill() const override;
 
   /// Writes to the child's lifeline: a few KiB. Has no effect if the child has ended.
   void say(std::string_view text) const;

@@ -1,11 +1,14 @@
 #include "stagecraft/futures/transport/zmq/data_port.h"
 
+#include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include "stagecraft/base/process/home_process.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/futures/transport/zmq/frames/outbox.h"
 #include "stagecraft/futures/transport/zmq/port_loop.h"
@@ -72,19 +75,56 @@ Outgoing outgoing(NetworkId network,
           .tensor = std::move(values)};
 }
 
-}  // namespace
+/// SocketPort is the port of a real process.
+class SocketPort final : public DataPort {
+ public:
+  explicit SocketPort(DataPortOptions options)
+      : loop_(std::make_shared<PortLoop>(std::move(options))),
+        thread_([loop = loop_] { loop->run(); }) {}
+  SocketPort(const SocketPort&) = delete;
+  SocketPort& operator=(const SocketPort&) = delete;
+  ~SocketPort() override;
 
-std::shared_ptr<DataPort> DataPort::open(DataPortOptions options) {
-  require_valid(options);
-  process_end::arm();  // the threads touch tensors
-  return std::shared_ptr<DataPort>(new DataPort(std::move(options)));
-}
+  [[nodiscard]] const PortAddress& address() const override { return loop_->address(); }
+  void admit(const PortAddress& peer) override { loop_->admit(peer); }
+  void forget(const PortAddress& peer) override { loop_->forget(peer); }
+  void send(const PortAddress& peer,
+            NetworkId network,
+            Rank from,
+            Rank to,
+            const Tag& tag,
+            at::Tensor tensor) override;
+  void lend(const PortAddress& peer,
+            NetworkId network,
+            Rank from,
+            Rank to,
+            const Tag& tag,
+            at::Tensor tensor) override;
+  [[nodiscard]] at::Tensor lendable(std::int64_t elements, at::ScalarType dtype) override {
+    return loop_->lent().zeros(elements, dtype);
+  }
+  [[nodiscard]] Route route_to(const PortAddress& peer) const override {
+    return loop_->route_to(peer.key);
+  }
+  void attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes) override {
+    loop_->networks().attach(network, mailboxes);
+  }
+  void detach(NetworkId network) override { loop_->networks().detach(network); }
+  void place(NetworkId network, Rank rank, const PortAddress& peer) override {
+    loop_->networks().place(network, rank, peer.key);
+  }
+  void tidy() override { loop_->tidy(); }
+  [[nodiscard]] PortCounts counts() const override { return loop_->counts(); }
+  void close() override;
 
-DataPort::DataPort(DataPortOptions options)
-    : loop_(std::make_shared<PortLoop>(std::move(options))),
-      thread_([loop = loop_] { loop->run(); }) {}
+ private:
+  HomeProcess home_;
+  std::shared_ptr<PortLoop> loop_;
+  std::mutex closing_;  ///< guards thread_, because any thread may close
+  std::thread thread_;
+};
 
-DataPort::~DataPort() {
+SocketPort::~SocketPort() {
   if (!home_.is_here() || process_end::begun()) {
     // Its threads are parked or do not exist, so a wait would never end.
     struct Kept {
@@ -98,69 +138,29 @@ DataPort::~DataPort() {
   close();
 }
 
-const PortAddress& DataPort::address() const {
-  return loop_->address();
-}
-
-void DataPort::admit(const PortAddress& peer) {
-  loop_->admit(peer);
-}
-
-void DataPort::forget(const PortAddress& peer) {
-  loop_->forget(peer);
-}
-
-void DataPort::send(const PortAddress& peer,
-                    NetworkId network,
-                    Rank from,
-                    Rank to,
-                    const Tag& tag,
-                    at::Tensor tensor) {
+void SocketPort::send(const PortAddress& peer,
+                      NetworkId network,
+                      Rank from,
+                      Rank to,
+                      const Tag& tag,
+                      at::Tensor tensor) {
   loop_->send(peer.key,
               outgoing(network, from, to, tag, std::move(tensor), loop_->options().largest_tensor));
 }
 
-void DataPort::lend(const PortAddress& peer,
-                    NetworkId network,
-                    Rank from,
-                    Rank to,
-                    const Tag& tag,
-                    at::Tensor tensor) {
+void SocketPort::lend(const PortAddress& peer,
+                      NetworkId network,
+                      Rank from,
+                      Rank to,
+                      const Tag& tag,
+                      at::Tensor tensor) {
   Outgoing lent =
       outgoing(network, from, to, tag, std::move(tensor), loop_->options().largest_tensor);
   lent.slot = loop_->lent().range_of(lent.tensor);
   loop_->send(peer.key, std::move(lent));
 }
 
-at::Tensor DataPort::lendable(std::int64_t elements, at::ScalarType dtype) {
-  return loop_->lent().zeros(elements, dtype);
-}
-
-Route DataPort::route_to(const PortAddress& peer) const {
-  return loop_->route_to(peer.key);
-}
-
-void DataPort::attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes) {
-  loop_->networks().attach(network, mailboxes);
-}
-
-void DataPort::detach(NetworkId network) {
-  loop_->networks().detach(network);
-}
-
-void DataPort::place(NetworkId network, Rank rank, const PortAddress& peer) {
-  loop_->networks().place(network, rank, peer.key);
-}
-
-void DataPort::tidy() {
-  loop_->tidy();
-}
-
-PortCounts DataPort::counts() const {
-  return loop_->counts();
-}
-
-void DataPort::close() {
+void SocketPort::close() {
   loop_->stop();
   std::thread ending;
   {
@@ -176,6 +176,14 @@ void DataPort::close() {
     const process_end::Elsewhere waiting;
     ending.join();
   }
+}
+
+}  // namespace
+
+std::shared_ptr<DataPort> DataPort::open(DataPortOptions options) {
+  require_valid(options);
+  process_end::arm();  // the threads touch tensors
+  return std::make_shared<SocketPort>(std::move(options));
 }
 
 }  // namespace stagecraft

@@ -33,12 +33,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
-#include <thread>
 
 #include <ATen/core/Tensor.h>
 
-#include "stagecraft/base/process/home_process.h"
 #include "stagecraft/futures/transport/mailboxes.h"
 #include "stagecraft/futures/transport/port_address.h"
 #include "stagecraft/futures/transport/route.h"
@@ -47,8 +44,6 @@
 #include "stagecraft/futures/transport/zmq/port_options.h"
 
 namespace stagecraft {
-
-class PortLoop;
 
 class DataPort {
  public:
@@ -61,62 +56,57 @@ class DataPort {
   DataPort& operator=(DataPort&&) = delete;
   /// Closes the port. At the end of the process, or in a child of fork(), it leaves everything as
   /// it is.
-  ~DataPort();
+  virtual ~DataPort() = default;
 
-  [[nodiscard]] const PortAddress& address() const;
+  [[nodiscard]] virtual const PortAddress& address() const = 0;
 
   /// Allows the peer to connect, and allows sends to it. A second call changes nothing.
   /// Errors: TransportRefused for an invalid address or key.
-  void admit(const PortAddress& peer);
+  virtual void admit(const PortAddress& peer) = 0;
   /// Revokes the admission: refuses the peer's key, and drops the tensors that the peer has sent in
   /// part or that wait for it.
-  void forget(const PortAddress& peer);
+  virtual void forget(const PortAddress& peer) = 0;
 
   /// Hands a tensor over for `to`, a rank in the process of `peer`. Drops and counts it if the peer
   /// is not admitted. Keeps T-1. Errors: TransportRefused for a tensor that no frame can hold, and
   /// if no connection can be started because too few files may be open or the address is invalid.
-  void send(const PortAddress& peer,
-            NetworkId network,
-            Rank from,
-            Rank to,
-            const Tag& tag,
-            at::Tensor tensor);
+  virtual void send(const PortAddress& peer,
+                    NetworkId network,
+                    Rank from,
+                    Rank to,
+                    const Tag& tag,
+                    at::Tensor tensor) = 0;
 
   /// Works like send, for Transport::lend.
-  void lend(const PortAddress& peer,
-            NetworkId network,
-            Rank from,
-            Rank to,
-            const Tag& tag,
-            at::Tensor tensor);
+  virtual void lend(const PortAddress& peer,
+                    NetworkId network,
+                    Rank from,
+                    Rank to,
+                    const Tag& tag,
+                    at::Tensor tensor) = 0;
   /// Works like Transport::lendable.
-  [[nodiscard]] at::Tensor lendable(std::int64_t elements, at::ScalarType dtype);
+  [[nodiscard]] virtual at::Tensor lendable(std::int64_t elements, at::ScalarType dtype) = 0;
 
   /// Returns how tensors get to the peer.
-  [[nodiscard]] Route route_to(const PortAddress& peer) const;
+  [[nodiscard]] virtual Route route_to(const PortAddress& peer) const = 0;
 
   /// Delivers tensors for this network to these mailboxes, as long as they live.
   /// Errors: UsageArgument if the port has a network of that id.
-  void attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes);
-  void detach(NetworkId network);
+  virtual void attach(NetworkId network, const std::shared_ptr<const Mailboxes>& mailboxes) = 0;
+  virtual void detach(NetworkId network) = 0;
   /// Takes tensors of the rank from this peer, and from no other (DP-9). Requires: attach().
-  void place(NetworkId network, Rank rank, const PortAddress& peer);
+  virtual void place(NetworkId network, Rank rank, const PortAddress& peer) = 0;
   /// Releases the memory of partly received tensors that the mailboxes no longer accept.
-  void tidy();
+  virtual void tidy() = 0;
 
-  [[nodiscard]] PortCounts counts() const;
+  [[nodiscard]] virtual PortCounts counts() const = 0;
 
   /// Ends the sockets and the thread. Waits for that unless it runs on this thread. Later sends are
   /// dropped. A second close changes nothing.
-  void close();
+  virtual void close() = 0;
 
- private:
-  explicit DataPort(DataPortOptions options);
-
-  HomeProcess home_;
-  std::shared_ptr<PortLoop> loop_;
-  std::mutex closing_;  ///< guards thread_, because any thread may close
-  std::thread thread_;
+ protected:
+  DataPort() = default;
 };
 
 }  // namespace stagecraft

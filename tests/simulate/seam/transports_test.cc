@@ -1,10 +1,13 @@
 /// Runs the contract of transports on the simulated network, to which the other forms of
 /// tests/conformance/transport_forms.h keep it too.
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <vector>
 
+#include "stagecraft/futures/routing/routed.h"
 #include "stagecraft/tests/conformance/transport_conformance.h"
-#include "stagecraft/tests/simulate/rank_end.h"
+#include "stagecraft/tests/simulate/port.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft::simulation {
@@ -13,16 +16,22 @@ namespace {
 /// Returns the ends of a driver and of ranks in processes of their own. None is replaced, because
 /// tensors of a predecessor can arrive late in a simulation (docs/reliability.md).
 Endpoints simulated_ends(Network& network, int ranks) {
-  const auto ends =
-      std::make_shared<Ends>(Ends{.network = network, .of_ranks = {}, .of_driver = {}});
-  const auto driver = std::make_shared<RankEnd>(ends, kDriver, 0);
-  ends->of_driver = driver;
+  const auto all = std::make_shared<Ports>();
+  std::vector<std::shared_ptr<Port>> ports;
+  for (int process = 0; process <= ranks; ++process) {
+    ports.push_back(Port::open(network, all, process));
+  }
+  std::deque<RoutedNetwork> networks;
+  for (int process = 0; process <= ranks; ++process) {
+    networks.emplace_back(ports[static_cast<std::size_t>(process)], NetworkId(1), ranks);
+    for (int rank = kDriver.value; rank < ranks; ++rank) {
+      networks.back().place(Rank(rank), ports[static_cast<std::size_t>(rank + 1)]->address());
+    }
+  }
   Endpoints made;
-  made.driver = driver;
+  made.driver = networks.front().endpoint(kDriver);
   for (int r = 0; r < ranks; ++r) {
-    const auto end = std::make_shared<RankEnd>(ends, Rank(r), r + 1);
-    ends->of_ranks.emplace_back(end);
-    made.ranks.push_back(end);
+    made.ranks.push_back(networks[static_cast<std::size_t>(r + 1)].endpoint(Rank(r)));
   }
   return made;
 }

@@ -51,7 +51,11 @@ struct CutScene {
 
   const SpawnOptions options{.program = "/proc/self/exe", .workers_come = true};
   std::shared_ptr<Places> places = std::make_shared<Places>(
-      options, workers_that_join(options), std::make_shared<ManualClock>(), [] {});
+      options,
+      workers_that_join(options),
+      std::make_shared<ManualClock>(),
+      [] {},
+      [](auto) { return 0ms; });
   CutLinks links{ActorHost::of_this_process(), places, 60s};
   std::vector<WorkerHostActor> hosts;
 };

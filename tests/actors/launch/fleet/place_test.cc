@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "stagecraft/actors/launch/ways/child_process.h"
 #include "stagecraft/tests/support/catch.h"
 
 namespace stagecraft {
@@ -137,7 +138,7 @@ TEST_CASE("every place can be vacated, and begins anew with the next incarnation
     bring_to(from, place);
     const bool has_child = place.child() != nullptr;
     const auto old = place.cause();
-    const std::unique_ptr<ChildProcess> child = place.vacate();
+    const std::unique_ptr<WorkerChild> child = place.vacate();
     CHECK((child != nullptr) == has_child);
     CHECK(place.state() == State::Empty);
     CHECK(place.incarnation() == 1);

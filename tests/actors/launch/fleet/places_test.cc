@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "stagecraft/actors/launch/ways/child_process.h"
 #include "stagecraft/actors/launch/ways/here.h"
 #include "stagecraft/actors/launch/ways/joining.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
@@ -23,7 +24,8 @@ struct PlacesScene {
   explicit PlacesScene(int count, bool workers_come = false)
       : options{.program = "/proc/self/exe", .workers_come = workers_come},
         way(workers_come ? workers_that_join(options) : workers_here(options)),
-        places(options, way, clock, [this] { ++reminders; }) {
+        places(
+            options, way, clock, [this] { ++reminders; }, [](auto) { return 0ms; }) {
     for (const PlaceTurn& turn : places.grow_to(count)) {
       places.call(turn.place);
     }

@@ -1,0 +1,201 @@
+#include "stagecraft/actors/launch/worker/worker_host.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "stagecraft/actors/executor/device/processor.h"
+#include "stagecraft/actors/launch/port/build_fingerprint.h"
+#include "stagecraft/actors/remote/host/rank_actors.h"
+#include "stagecraft/base/check.h"
+#include "stagecraft/base/log.h"
+#include "stagecraft/base/process/process_end.h"
+#include "stagecraft/futures/routing/routed.h"
+
+namespace stagecraft {
+namespace {
+
+/// Pause between two requests of a worker that has no place.
+constexpr std::chrono::milliseconds kAskAgain{200};
+
+struct HostState {
+  static inline const char* name = "worker host";
+  std::map<NetworkId, std::shared_ptr<RoutedNetwork>> networks;
+  std::map<std::pair<NetworkId, Rank>, std::unique_ptr<RankActors>> actors;
+};
+
+using HostSelf = WorkerHostActor::stateful_pointer<HostState>;
+
+/// Candidate is a worker process that has no place yet.
+struct Candidate {
+  std::shared_ptr<ServedProcess> process;
+  AdmissionActor admission;
+  Join join;
+  Deadline deadline;
+  std::string late;
+  Promise<std::monostate> joined;
+
+  [[nodiscard]] std::chrono::milliseconds left() const {
+    return std::max(
+        std::chrono::milliseconds(0),
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::current()->now()));
+  }
+  /// `has_answered`: that there is no place.
+  void fail_in_time(bool has_answered) {
+    (void)joined.set_error(
+        Error(Errc::ClusterTimeout,
+              late + (has_answered
+                          ? ": it has the worker of this certificate, or needs none with its "
+                            "number; start this one when another is lost, or give the driver more "
+                            "ranks"
+                          : "")));
+  }
+};
+
+void ask_for_place(const std::shared_ptr<Candidate>& candidate);
+
+void hear(HostSelf self, const std::shared_ptr<Candidate>& candidate, const Joined& answer) {
+  if (!answer.error.empty()) {
+    self->quit();
+    (void)candidate->joined.set_error(to_error(answer.error));
+  } else if (!answer.later) {
+    self->attach_functor([process = candidate->process](const caf::error&) {
+      process->ended.set_value("the driver continues with another worker in its place");
+    });
+    (void)candidate->joined.set_value({});
+  } else {
+    self->quit();
+    if (candidate->left() < kAskAgain) {
+      candidate->fail_in_time(/*has_answered=*/true);
+    } else {
+      call_later(candidate->process->host, kAskAgain, [candidate] { ask_for_place(candidate); });
+    }
+  }
+}
+
+/// The actor joins itself, so that the driver can send it orders.
+WorkerHostActor::behavior_type worker_host(HostSelf self,
+                                           const std::shared_ptr<Candidate>& candidate) {
+  const std::shared_ptr<ServedProcess> process = candidate->process;
+  self->monitor(candidate->admission);
+  self->set_down_handler([process, candidate](const caf::down_msg&) {
+    process->ended.set_value(kConnectionLost);
+    (void)candidate->joined.set_error(Error(Errc::ClusterMember, "the driver has ended"));
+  });
+  self->request(candidate->admission, caf::timespan(candidate->left()), candidate->join)
+      .then(
+          [self, candidate](const Joined& answer) { hear(self, candidate, answer); },
+          [self, candidate](const caf::error& why) {
+            self->quit();
+            if (why == caf::sec::request_timeout) {
+              candidate->fail_in_time(/*has_answered=*/false);
+            } else {
+              (void)candidate->joined.set_error(Error(Errc::ClusterMember, "the driver has ended"));
+            }
+          });
+  return {
+      [self, process](const OpenNetwork& m) {
+        NetworkOpened opened;
+        try {
+          if (!m.capability.empty()) {  // before this process has a rank that could compute
+            hold_this_process(m.capability);
+          }
+          std::shared_ptr<RoutedNetwork>& network = self->state.networks[m.network];
+          if (network == nullptr) {
+            network = std::make_shared<RoutedNetwork>(process->port, m.network, m.ranks);
+          }
+          for (const PeerPlace& peer : m.elsewhere) {
+            network->place(peer.rank, peer.port);
+          }
+        } catch (const Error& error) {
+          opened.error = to_chain(error);
+        }
+        return opened;
+      },
+      [self, process](const StartRank& m) {
+        RankStarted started;
+        try {
+          const auto found = self->state.networks.find(m.network);
+          SC_CHECK(found != self->state.networks.end(), "a rank's network is open when it starts");
+          started.worker = process->start_rank(m.rank, found->second->endpoint(m.rank));
+        } catch (const Error& error) {
+          started.error = to_chain(error);
+        }
+        return started;
+      },
+      [self, process](const StartActors& m) {
+        ActorsStarted started;
+        try {
+          const auto found = self->state.networks.find(m.network);
+          SC_CHECK(found != self->state.networks.end(), "a rank's network is open when it starts");
+          self->state.actors[{m.network, m.rank}] = std::make_unique<RankActors>(
+              found->second->endpoint(m.rank), m.generation, process->types, process->values);
+        } catch (const Error& error) {
+          started.error = to_chain(error);
+        }
+        return started;
+      },
+      [self](const CloseNetwork& m) {
+        const process_end::AtWork at_work;  // drops tensors that no rank asked for
+        std::erase_if(self->state.actors, [&](auto& one) { return one.first.first == m.network; });
+        self->state.networks.erase(m.network);
+      },
+      [](const AreYouThere&) { return Here{}; }};
+}
+
+void ask_for_place(const std::shared_ptr<Candidate>& candidate) {
+  candidate->process->host.system().spawn(worker_host, candidate);
+}
+
+/// Says which build this is, and asks for a place if the driver has the same (HE-1).
+void greet(const std::shared_ptr<Candidate>& candidate) {
+  const Hello hello{.fingerprint = build_fingerprint()};
+  const Future<Welcome> answer = ask<Welcome>(
+      candidate->process->host, candidate->admission, "the driver", candidate->left(), hello);
+  answer.on_ready([candidate, answer, hello] {
+    try {
+      Welcome welcome = answer.get();
+      if (welcome.refusal.empty()) {  // the driver may compare less than this worker does
+        welcome.refusal = refusal_of(hello, welcome);
+      }
+      if (!welcome.refusal.empty()) {
+        throw Error(Errc::ClusterMember,
+                    "the driver does not admit this worker: " + refusal_text(hello, welcome));
+      }
+      ask_for_place(candidate);
+    } catch (const Error& error) {
+      (void)candidate->joined.set_error(error);
+    }
+  });
+}
+
+}  // namespace
+
+Future<std::monostate> join_cluster(const std::shared_ptr<ServedProcess>& process,
+                                    const AdmissionActor& admission,
+                                    Join join,
+                                    Deadline deadline,
+                                    std::string late) {
+  const auto candidate = std::make_shared<Candidate>(Candidate{.process = process,
+                                                               .admission = admission,
+                                                               .join = std::move(join),
+                                                               .deadline = deadline,
+                                                               .late = std::move(late),
+                                                               .joined = {}});
+  Future<std::monostate> joined = candidate->joined.future();
+  greet(candidate);
+  return joined;
+}
+
+void tell_cut(ActorHost& host,
+              const AdmissionActor& admission,
+              const std::string& key,
+              const Error& why) {
+  log(Level::Info, "peer out of reach", {{"key", key}, {"why", why.what()}});
+  // An actor sends it, so that the driver knows which process reports it.
+  host.system().spawn([admission, cut = PeerCut{key, to_chain(why)}](caf::event_based_actor* self) {
+    self->send(admission, cut);
+  });
+}
+
+}  // namespace stagecraft
