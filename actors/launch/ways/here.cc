@@ -20,7 +20,7 @@ class WorkersHere final : public WorkerWay {
         .path = program_.path,
         .arguments = joining_words(program_, join),
         .input = {},
-        .on_line = options_.log_dir.empty() ? nullptr : output_of_worker(options_, join.place, "")};
+        .on_line = options_.log_dir.empty() ? nullptr : output_of_worker(options_, join, "")};
   }
 
   [[nodiscard]] std::string late_advice(const WorkerProcessOptions&) const override {
