@@ -92,7 +92,7 @@ RunFolder::~RunFolder() {
   close(file_);
 }
 
-/// Keeps RF-1. On a file system without locks, every process gets the folder.
+/// Keeps FOL-1. On a file system without locks, every process gets the folder.
 void RunFolder::lock() {
   struct flock whole {};  // of the open file, so that the close of another descriptor keeps it
   whole.l_type = F_WRLCK;
@@ -103,7 +103,7 @@ void RunFolder::lock() {
   }
 }
 
-/// Keeps RF-2.
+/// Keeps FOL-2.
 void RunFolder::begin(const RunIdentity& what) {
   const RunRecord record = read_run_record(folder_);
   if (record.events.empty()) {  // new, or its first start ended before it had a whole line

@@ -2,10 +2,10 @@
 /// and writes the record.
 ///
 /// The command holds it from its options to its end; single-threaded.
-/// RF-1: one process at a time has a folder, and its lock ends with the process however that ends.
-/// RF-2: a folder holds one run. A run that trains something else, or by another strategy, is
+/// FOL-1: one process at a time has a folder, and its lock ends with the process however that ends.
+/// FOL-2: a folder holds one run. A run that trains something else, or by another strategy, is
 ///       refused before anything in the folder has changed.
-/// RF-3: a record that can no longer be written does not end a run: that is told once, and
+/// FOL-3: a record that can no longer be written does not end a run: that is told once, and
 ///       is_complete() says so at the end.
 #pragma once
 

@@ -8,7 +8,7 @@
 ///
 /// RunFolder writes it, `stagecraft doctor --run` reads it. A start without an `end` is running, or
 /// was killed.
-/// RD-1: a line that is not whole, as a full disk or the end of a machine leaves it, is counted and
+/// REC-1: a line that is not whole, as a full disk or the end of a machine leaves it, is counted and
 ///       passed over; the lines around it count.
 #pragma once
 

@@ -21,11 +21,9 @@ class WorkerOutput::File {
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
     open();
     if (!file_) {
-      throw Error(Errc::UsageFile,
-                  fmt::format("the output of {} cannot be written to {}: {}",
-                              who,
-                              path_,
-                              strerror(errno)));
+      throw Error(
+          Errc::UsageFile,
+          fmt::format("the output of {} cannot be written to {}: {}", who, path_, strerror(errno)));
     }
   }
 
@@ -48,7 +46,7 @@ class WorkerOutput::File {
     bytes_ = ignored ? 0 : static_cast<std::size_t>(size);
   }
 
-  /// Keeps WO-1.
+  /// Keeps OUT-1.
   void begin_anew() {
     std::error_code failed;
     std::filesystem::rename(path_, path_ + ".old", failed);

@@ -3,12 +3,12 @@
 
 #include "stagecraft/tools/run_record/run_folder.h"
 
+#include <sys/resource.h>
+
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-
-#include <sys/resource.h>
 
 #include "stagecraft/base/error.h"
 #include "stagecraft/tests/support/catch.h"
@@ -82,14 +82,14 @@ TEST_CASE("a folder keeps what its run is, and each start", "[tools][run]") {
   CHECK_THAT(record.events[2].at("time").get<std::string>(), ContainsSubstring("T"));
 }
 
-TEST_CASE("another run is refused before anything has changed (RF-2)", "[tools][run][refusals]") {
+TEST_CASE("another run is refused before anything has changed (FOL-2)", "[tools][run][refusals]") {
   Scene scene;
   scene.start();
   const std::string before = read_text_file(scene.record());
-  CHECK_THAT(scene.refusal({{"--model", "vit"}, {"--ranks", ""}}),
-             ContainsSubstring("holds another run: it has --model llama, this run has --model vit") &&
-                 ContainsSubstring("stagecraft doctor --run") &&
-                 ContainsSubstring("name another folder"));
+  CHECK_THAT(
+      scene.refusal({{"--model", "vit"}, {"--ranks", ""}}),
+      ContainsSubstring("holds another run: it has --model llama, this run has --model vit") &&
+          ContainsSubstring("stagecraft doctor --run") && ContainsSubstring("name another folder"));
   CHECK_THAT(scene.refusal({{"--model", "llama"}, {"--ranks", "2"}}),
              ContainsSubstring("it has no --ranks, this run has --ranks 2"));
   CHECK_THAT(scene.refusal({{"--model", "llama"}, {"--strategy", "\nplace()"}}),
@@ -97,7 +97,7 @@ TEST_CASE("another run is refused before anything has changed (RF-2)", "[tools][
   CHECK(read_text_file(scene.record()) == before);
 }
 
-TEST_CASE("a folder has one process at a time, and says that it lives (RF-1)",
+TEST_CASE("a folder has one process at a time, and says that it lives (FOL-1)",
           "[tools][run][refusals]") {
   Scene scene;
   {
@@ -110,7 +110,7 @@ TEST_CASE("a folder has one process at a time, and says that it lives (RF-1)",
   CHECK(scene.refusal().empty());
 }
 
-TEST_CASE("lines that are not whole are passed over (RD-1)", "[tools][run]") {
+TEST_CASE("lines that are not whole are passed over (REC-1)", "[tools][run]") {
   Scene scene;
   scene.start();
   std::ofstream(scene.record(), std::ios::app) << R"({"event":"end","exit_)";
@@ -144,8 +144,8 @@ TEST_CASE("what is no run folder is refused", "[tools][run][refusals]") {
   SECTION("a file") {
     fs::create_directories(scene.temporary.path() + "/runs");
     std::ofstream(scene.path) << "text";
-    CHECK_THAT(scene.refusal(), ContainsSubstring("cannot be written") &&
-                                    ContainsSubstring("name another"));
+    CHECK_THAT(scene.refusal(),
+               ContainsSubstring("cannot be written") && ContainsSubstring("name another"));
   }
   SECTION("a folder in the place of the record") {
     fs::create_directories(scene.record());
@@ -153,7 +153,7 @@ TEST_CASE("what is no run folder is refused", "[tools][run][refusals]") {
   }
 }
 
-TEST_CASE("a full disk is told at the start, and once while the run goes on (RF-3)",
+TEST_CASE("a full disk is told at the start, and once while the run goes on (FOL-3)",
           "[tools][run][refusals]") {
   Scene scene;
   {

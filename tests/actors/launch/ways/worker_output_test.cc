@@ -11,7 +11,7 @@
 namespace stagecraft {
 namespace {
 
-TEST_CASE("a worker that writes without end fills two files of its bound (WO-1)",
+TEST_CASE("a worker that writes without end fills two files of its bound (OUT-1)",
           "[actors][launch]") {
   const tests::TemporaryFolder folder;
   const std::string file = folder.path() + "/rank-0.log";
@@ -23,7 +23,7 @@ TEST_CASE("a worker that writes without end fills two files of its bound (WO-1)"
   CHECK(tests::read_text_file(file + ".old") == "line 7\nline 8\n");
 }
 
-TEST_CASE("the bound counts what an earlier worker has written (WO-1)", "[actors][launch]") {
+TEST_CASE("the bound counts what an earlier worker has written (OUT-1)", "[actors][launch]") {
   const tests::TemporaryFolder folder;
   const std::string file = folder.write("rank-0.log", "fifteen bytes.\n");
   WorkerOutput("rank 0", file, 20).line("new");

@@ -225,6 +225,26 @@ TEST_CASE("a run that is told to end says that it has saved", "[tools][run]") {
   CHECK(report.at("repeated_steps") == 0);
 }
 
+TEST_CASE("a task that fails is named with its rank, its step and its log", "[tools][run]") {
+  const Folder folder;
+  const CommandResult run = run_command(folder.train(longer(kProcesses, {"--memory-limit", "8K"})));
+  INFO(run.err);
+  CHECK(run.exit_code == 1);
+  CHECK_THAT(run.err, ContainsSubstring("its log is " + folder.path + "/logs/rank-"));
+  CHECK_THAT(run.err, ContainsSubstring("with --run-dir " + folder.path + " --save-every N"));
+  const nlohmann::json report = folder.doctor(1);
+  INFO(report.dump());
+  CHECK(report.at("state") == "failed");
+  CHECK(report.at("error").at("code") == "device.out_of_memory");
+  CHECK(report.at("error").at("step") == 1);
+  CHECK(report.at("error").at("rank").is_number());
+  CHECK(report.at("checkpoint").is_null());
+  CHECK(report.at("step") == 0);
+  CHECK(report.at("steps") == 3);
+  CHECK_THAT(read_text_file(report.at("log")), ContainsSubstring(" step 1: step 1 failed: "));
+  CHECK_THAT(folder.doctor_text(), ContainsSubstring("failed at step 1, rank "));
+}
+
 TEST_CASE("a run that fails before it trains says why", "[tools][run][refusals]") {
   const Folder folder;
   const CommandResult run = run_command(folder.train({"--text", folder.path + "/none"}));
