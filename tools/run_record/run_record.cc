@@ -35,7 +35,7 @@ nlohmann::ordered_json event_of(const std::string& line) {
   return whole ? event : nlohmann::ordered_json();
 }
 
-void add(nlohmann::ordered_json event, RunRecord& record) {
+void add_to(nlohmann::ordered_json event, RunRecord& record) {
   if (record.what.empty() && event.at("event") == "run" && event.contains("what")) {
     for (const auto& [option, value] : event.at("what").items()) {
       record.what[option] = value.is_string() ? value.get<std::string>() : value.dump();
@@ -70,7 +70,7 @@ RunRecord read_run_record(const std::string& folder) {
       continue;
     }
     if (nlohmann::ordered_json event = event_of(line); event.is_object()) {
-      add(std::move(event), record);
+      add_to(std::move(event), record);
     } else {
       ++record.damaged;
     }

@@ -135,7 +135,8 @@ std::string quoted_word(const std::string& word) {
 /// Returns the command of a start, as a line for a shell.
 std::string command_line(const Event& start) {
   std::string line = "cd " + quoted_word(field<std::string>(start, "directory", ".")) + " &&";
-  for (const auto& [name, value] : field(start, "environment", Event::object()).items()) {
+  const Event environment = field(start, "environment", Event::object());
+  for (const auto& [name, value] : environment.items()) {
     line +=
         fmt::format(" {}={}", name, quoted_word(value.is_string() ? value.get<std::string>() : ""));
   }

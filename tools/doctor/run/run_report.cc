@@ -59,7 +59,7 @@ std::string checkpoint_text(const RunDiagnosis& run) {
                         : "none";
 }
 
-std::string line_of(const char* name, const std::string& text) {
+std::string report_line(const char* name, const std::string& text) {
   return fmt::format("{:<11}{}\n", name, text);
 }
 
@@ -72,36 +72,37 @@ Report or_null(const std::optional<T>& value) {
 
 std::string run_report_text(const RunDiagnosis& run) {
   std::string text = fmt::format("{} {}\n", run.folder, run.how);
-  text += line_of("started",
+  text +=
+      report_line("started",
                   fmt::format("{}{}",
                               run.started,
                               run.starts == 1 ? std::string()
                                               : fmt::format(", start {} of this run", run.starts)));
   if (!run.ended.empty()) {
-    text += line_of("ended", run.ended);
+    text += report_line("ended", run.ended);
   }
-  text += line_of("steps", steps_text(run));
+  text += report_line("steps", steps_text(run));
   for (const RunRestart& restart : run.restarts) {
-    text += line_of("healed",
-                    fmt::format("at step {}: {}",
-                                restart.step,
-                                restart.failures.empty() ? "" : restart.failures.front()));
+    text += report_line("healed",
+                        fmt::format("at step {}: {}",
+                                    restart.step,
+                                    restart.failures.empty() ? "" : restart.failures.front()));
   }
-  text += line_of("checkpoint", checkpoint_text(run));
+  text += report_line("checkpoint", checkpoint_text(run));
   if (!run.log.empty()) {
-    text += line_of("log", run.log + (run.last_lines.empty() ? ", which is empty" : ""));
+    text += report_line("log", run.log + (run.last_lines.empty() ? ", which is empty" : ""));
     for (const std::string& line : run.last_lines) {
-      text += line_of("", line);
+      text += report_line("", line);
     }
   }
   for (const std::string& note : run.notes) {
-    text += line_of("note", note);
+    text += report_line("note", note);
   }
-  text += line_of("build", run.build);
-  return text + line_of(run.state == RunState::Finished || run.state == RunState::Running
-                            ? "command"
-                            : "go on",
-                        run.go_on);
+  text += report_line("build", run.build);
+  return text + report_line(run.state == RunState::Finished || run.state == RunState::Running
+                                ? "command"
+                                : "go on",
+                            run.go_on);
 }
 
 std::string run_report_json(const RunDiagnosis& run) {

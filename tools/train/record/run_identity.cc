@@ -29,7 +29,7 @@ std::string with_contents(const std::string& value, const std::string& path) {
   return "\n" + text;
 }
 
-std::string number_text(const std::optional<std::int64_t>& number) {
+std::string optional_text(const std::optional<std::int64_t>& number) {
   return number ? std::to_string(*number) : "";
 }
 
@@ -44,11 +44,11 @@ void add_pipeline_identity(const PipelineOptions& o, RunIdentity& what) {
   what["--dp"] = std::to_string(o.dp);
   what["--ep"] = std::to_string(o.ep);
   what["--zero"] = std::to_string(o.zero);
-  what["--ranks"] = number_text(o.ranks);
-  what["--stages"] = number_text(o.stages);
-  what["--chunks"] = number_text(o.chunks);
-  what["--microbatches"] = number_text(o.microbatches);
-  what["--microbatch-size"] = number_text(o.microbatch_size);
+  what["--ranks"] = optional_text(o.ranks);
+  what["--stages"] = optional_text(o.stages);
+  what["--chunks"] = optional_text(o.chunks);
+  what["--microbatches"] = optional_text(o.microbatches);
+  what["--microbatch-size"] = optional_text(o.microbatch_size);
 }
 
 }  // namespace

@@ -231,7 +231,6 @@ TEST_CASE("a task that fails is named with its rank, its step and its log", "[to
   INFO(run.err);
   CHECK(run.exit_code == 1);
   CHECK_THAT(run.err, ContainsSubstring("its log is " + folder.path + "/logs/rank-"));
-  CHECK_THAT(run.err, ContainsSubstring("with --run-dir " + folder.path + " --save-every N"));
   const nlohmann::json report = folder.doctor(1);
   INFO(report.dump());
   CHECK(report.at("state") == "failed");
