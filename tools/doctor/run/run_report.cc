@@ -55,7 +55,7 @@ std::string checkpoint_text(const RunDiagnosis& run) {
           ? fmt::format("step {} is to be made again", again->first)
           : fmt::format("steps {} to {} are to be made again", again->first, again->second);
   return run.checkpoint ? fmt::format("{}, whole; {}", run.checkpoint->path, lost)
-         : again        ? fmt::format("none; {}: --save-every N would keep some", lost)
+         : again        ? fmt::format("none; {}; a smaller --save-every N loses fewer", lost)
                         : "none";
 }
 

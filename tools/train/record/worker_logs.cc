@@ -13,10 +13,11 @@ std::string WorkerLogs::file_of(const WorkerPlace& worker) const {
 
 void WorkerLogs::note(const WorkerPlace& worker, std::int64_t step, const std::string& text) const {
   if (!file_of(worker).empty()) {
+    const std::string where = fmt::format("step {}", step);
     note_in_log(options_,
                 place_in(options_, worker.rank),
                 worker.incarnation,
-                fmt::format("step {}: {}", step, text));
+                text.starts_with(where + " ") ? text : where + ": " + text);
   }
 }
 

@@ -20,7 +20,8 @@ class WorkerLogs {
   /// Returns the file; empty if the worker has none.
   [[nodiscard]] std::string file_of(const WorkerPlace& worker) const;
 
-  /// Adds to the log: "... driver: rank 2, step 7: TEXT". `step`: the one in progress or the next.
+  /// Adds to the log: "... driver: rank 2 step 7: TEXT", or TEXT alone if it begins with the step.
+  /// `step`: the one in progress or the next.
   void note(const WorkerPlace& worker, std::int64_t step, const std::string& text) const;
 
   /// Notes a failure in the log of the rank that it is about. Returns the failure, which then names

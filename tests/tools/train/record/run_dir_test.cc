@@ -240,7 +240,7 @@ TEST_CASE("a task that fails is named with its rank, its step and its log", "[to
   CHECK(report.at("checkpoint").is_null());
   CHECK(report.at("step") == 0);
   CHECK(report.at("steps") == 3);
-  CHECK_THAT(read_text_file(report.at("log")), ContainsSubstring(" step 1: step 1 failed: "));
+  CHECK_THAT(read_text_file(report.at("log")), ContainsSubstring(" step 1 failed: "));
   CHECK_THAT(folder.doctor_text(), ContainsSubstring("failed at step 1, rank "));
 }
 
@@ -260,6 +260,17 @@ TEST_CASE("a folder that no run can use is refused, and a dry run makes none",
   const Folder folder;
   CHECK(run_command(folder.train({"--dry-run"})).exit_code == 0);
   CHECK_FALSE(fs::exists(folder.path));
+  const CommandResult full = run_command({"bash",
+                                          "-c",
+                                          "ulimit -f 0; exec \"$@\"",
+                                          "bash",
+                                          STAGECRAFT_COMMAND,
+                                          "train",
+                                          "--run-dir",
+                                          folder.path});
+  CHECK(full.exit_code == 2);
+  CHECK_THAT(full.err, ContainsSubstring("cannot be written: File too large; name another"));
+  fs::remove_all(folder.path);
   std::ofstream(folder.path) << "a file";
   const CommandResult run = run_command(folder.train({}));
   CHECK(run.exit_code == 2);
