@@ -4,9 +4,9 @@
 /// The command holds it from its options to its end; single-threaded.
 /// FOL-1: one process at a time has a folder, and its lock ends with the process however that ends.
 /// FOL-2: a folder holds one run. A run that trains something else, or by another strategy, is
-///       refused before anything in the folder has changed.
+///        refused before anything in the folder has changed.
 /// FOL-3: a record that can no longer be written does not end a run: that is told once, and
-///       is_complete() says so at the end.
+///        is_complete() says so at the end.
 #pragma once
 
 #include <string>

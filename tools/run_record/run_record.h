@@ -8,8 +8,8 @@
 ///
 /// RunFolder writes it, `stagecraft doctor --run` reads it. A start without an `end` is running, or
 /// was killed.
-/// REC-1: a line that is not whole, as a full disk or the end of a machine leaves it, is counted and
-///       passed over; the lines around it count.
+/// REC-1: a line that is not whole, as a full disk or the end of a machine leaves it, is counted
+///        and passed over; the lines around it count.
 #pragma once
 
 #include <map>

@@ -5,7 +5,7 @@
 ///
 /// Lines of several workers come whole. Any thread.
 /// OUT-1: a worker that writes without end does not fill the disk: a file that has grown to its
-///       bound becomes FILE.old, in place of an older one, and a new file continues it.
+///        bound becomes FILE.old, in place of an older one, and a new file continues it.
 #pragma once
 
 #include <cstddef>
