@@ -1,4 +1,4 @@
-/// RunRecord is the record of a folder of `train --run-dir`, as a file of JSON lines. The first says
+/// RunRecord is the record of a folder of `train --run-dir`, a file of JSON lines. The first says
 /// what the run is, each start adds a line, and what happens adds further ones.
 ///
 ///     {"event":"run","time":"2026-11-23T02:41:07Z","what":{"--model":"llama"}}

@@ -25,9 +25,9 @@ namespace stagecraft {
     const SpawnOptions& options, const WorkerProcessOptions& join, const std::string& host);
 
 /// Adds a line of the driver to the file of a place's worker in the options' `log_dir`, if there is
-/// one, after the time: "2026-11-23 02:41:07 UTC driver: rank 2 ...". Makes the folder. Does nothing
-/// if the file cannot be written; for a worker that this process starts, output_of_worker reports
-/// that.
+/// one, after the time: "2026-11-23 02:41:07 UTC driver: rank 2 ...". Makes the folder. Does
+/// nothing if the file cannot be written; for a worker that this process starts, output_of_worker
+/// reports that.
 void note_in_log(const SpawnOptions& options,
                  int place,
                  std::int64_t incarnation,

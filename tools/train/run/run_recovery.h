@@ -76,8 +76,8 @@ class RunRecovery {
   /// Returns the failures that were healed, those on the way included.
   [[nodiscard]] std::int64_t restarts() const { return healing_.restarts(); }
 
-  /// Reports it in one line, and in the logs of the workers. `after`: the step to which the run went
-  /// back. `told`: the last step that was reported; steps between are made again.
+  /// Reports it in one line, and in the logs of the workers. `after`: the step to which the run
+  /// went back. `told`: the last step that was reported; steps between are made again.
   void report(const Healed& healed,
               std::int64_t after,
               std::int64_t told,
