@@ -215,7 +215,9 @@ std::int64_t StageWorker::send_timeline(const StepOrder& m) {
     }
     return std::ssize(timeline);
   } catch (const std::exception& e) {
-    log(Level::Warning, "timeline lost", {{"rank", context_->rank}, {"why", e.what()}});
+    log(Level::Warning,
+        "timeline lost",
+        {{"rank", context_->rank}, {"step", m.step.value + 1}, {"why", e.what()}});
     return 0;
   }
 }

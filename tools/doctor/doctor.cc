@@ -17,6 +17,8 @@
 #include "stagecraft/tools/doctor/checks/step_checks.h"
 #include "stagecraft/tools/doctor/options.h"
 #include "stagecraft/tools/doctor/report.h"
+#include "stagecraft/tools/doctor/run/run_diagnosis.h"
+#include "stagecraft/tools/doctor/run/run_report.h"
 #include "stagecraft/tools/doctor/talk/answer.h"
 #include "stagecraft/tools/doctor/talk/ask_hosts.h"
 #include "stagecraft/tools/doctor/talk/limits.h"
@@ -45,6 +47,12 @@ void append(std::vector<Finding>& findings, std::vector<Finding> more) {
   std::ranges::move(more, std::back_inserter(findings));
 }
 
+ExitCode judge_run(const std::string& folder, bool json, Console& console) {
+  const RunDiagnosis run = diagnose_run(folder);
+  write_output("", json ? run_report_json(run) : run_report_text(run), console);
+  return is_trouble(run.state) ? ExitCode::Failed : ExitCode::Good;
+}
+
 }  // namespace
 
 ExitCode doctor(const std::vector<std::string>& arguments, Console& console) {
@@ -56,6 +64,9 @@ ExitCode doctor(const std::vector<std::string>& arguments, Console& console) {
   const auto& request = std::get<DoctorRequest>(parsed);
   if (request.answer) {
     return answer(console);
+  }
+  if (request.run) {
+    return judge_run(*request.run, request.json, console);
   }
   raise_file_limit();
   std::vector<Finding> findings;

@@ -11,11 +11,13 @@ constexpr const char* kDoctorCommand = "stagecraft doctor";
 constexpr const char* kDoctorAbout =
     "Checks this machine and the hosts of a file for common problems before anything runs, and "
     "says how to repair them: builds, processors, memory, limits, GPUs, clocks, names, and ports "
-    "between all pairs. See docs/cluster.md.";
+    "between all pairs. With --run it says what ended a run, instead. See docs/cluster.md and "
+    "docs/operate.md.";
 constexpr const char* kDoctorFooter =
     "The doctor asks all hosts at once, over ssh as `launch` does, and leaves nothing there.\n"
-    "Exit status: 0 no problem, but perhaps notes; 1 a problem; 2 wrong usage, or a file that "
-    "cannot be used.\n"
+    "Exit status: 0 no problem, but perhaps notes; 1 a problem, or a run that failed or was "
+    "killed; "
+    "2 wrong usage, or a file that cannot be used.\n"
     "Example: stagecraft doctor --hosts hosts";
 
 }  // namespace
@@ -41,6 +43,13 @@ std::variant<DoctorRequest, DoctorHelp> parse_doctor_options(
                  request.credentials,
                  "folder of a cluster or of one process: check these credentials")
       ->type_name("DIR");
+  app.add_option("--run",
+                 request.run,
+                 "folder of `train --run-dir`: say how its run ended, what is lost, and how to go "
+                 "on")
+      ->type_name("DIR")
+      ->excludes("--hosts")
+      ->excludes("--credentials");
   app.add_flag("--json", request.json, "print one JSON object");
   app.add_flag("--answer", request.answer, "answer a doctor on another host");
   app.footer(kDoctorFooter);

@@ -13,6 +13,7 @@ struct DoctorRequest {
   std::string ssh;                   ///< program that reaches the hosts, and its options
   std::string interface;
   std::optional<std::string> credentials;  ///< a folder
+  std::optional<std::string> run;          ///< a folder of train --run-dir: judge its run instead
   bool json = false;
   bool answer = false;  ///< run as the helper that another host's doctor has started
 };

@@ -68,7 +68,7 @@ Fleet::~Fleet() {
   try {
     for (int place = 0, count = places_->count(); place < count; ++place) {
       if (places_->member(place)) {
-        note_in_log(options_, place, "ends with its cluster");
+        note_in_log(options_, place, places_->incarnation(place), "ends with its cluster");
       }
     }
   } catch (const std::exception& error) {
@@ -84,6 +84,7 @@ AdmissionEvents Fleet::events() {
                         const Places& places, int place, const Join& join) {
     note_in_log(options,
                 place,
+                places.incarnation(place),
                 fmt::format("runs in process {} on {}, tensors arrive at {}",
                             join.process,
                             join.host,
@@ -181,7 +182,7 @@ void Fleet::start(const PlaceTurn& turn) {
   const auto on_end = [weak, turn, options = options_, way = way_](const std::string& how) {
     if (const auto places = weak.lock()) {
       places->process_ended(turn, how);
-      note_in_log(options, turn.place, way->end_text(turn.place, how));
+      note_in_log(options, turn.place, turn.incarnation, way->end_text(turn.place, how));
     }
   };
   places_->keep(turn, ground_->start(turn, on_let_in, on_end));

@@ -78,7 +78,10 @@ class ProcessBinding final : public Binding {
     const auto started = start<RankStarted>(rank, StartRank{id_, rank});
     require_own(started.worker, rank);
     send(rank, encoded, [&](std::size_t i) { return setup_tag(setup.plan_id, i); });
-    note_in_log(options_, place_of(rank), stages_text(rank, setup.train.list->stages));
+    note_in_log(options_,
+                place_of(rank),
+                members_[rank.index()]->incarnation,
+                stages_text(rank, setup.train.list->stages));
     return started.worker;
   }
 

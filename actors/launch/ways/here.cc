@@ -16,11 +16,10 @@ class WorkersHere final : public WorkerWay {
   [[nodiscard]] ChildProgram program(WorkerProcessOptions join,
                                      std::function<void()>) const override {
     join.bind = join.host;
-    return {
-        .path = program_.path,
-        .arguments = joining_words(program_, join),
-        .input = {},
-        .on_line = options_.log_dir.empty() ? nullptr : output_of_worker(options_, join.place, "")};
+    return {.path = program_.path,
+            .arguments = joining_words(program_, join),
+            .input = {},
+            .on_line = options_.log_dir.empty() ? nullptr : output_of_worker(options_, join, "")};
   }
 
   [[nodiscard]] std::string late_advice(const WorkerProcessOptions&) const override {

@@ -50,7 +50,7 @@ class WorkersBySsh final : public WorkerWay {
     words.insert(words.begin(), worker.path);
     ChildProgram child = ssh_worker(options_.ssh, host, words);
     child.input = text_of_member(folder);
-    child.on_line = [output = output_of_worker(options_, join.place, host.name),
+    child.on_line = [output = output_of_worker(options_, join, host.name),
                      on_let_in = std::move(on_let_in)](std::string_view line) {
       line.ends_with(kLetInBySsh) ? on_let_in() : output(line);
     };

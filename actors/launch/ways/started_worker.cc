@@ -14,13 +14,17 @@
 namespace stagecraft {
 namespace {
 
-/// Returns "DIR/rank-2.log"; empty if no logs are kept.
-std::string log_file(const SpawnOptions& options, std::string ranks) {
+/// Returns the file of a place's worker; empty if no logs are kept.
+std::string log_file(const SpawnOptions& options, int place, std::int64_t incarnation) {
   if (options.log_dir.empty()) {
     return {};
   }
-  std::ranges::replace(ranks, ' ', '-');
-  return options.log_dir + "/" + ranks + ".log";
+  std::string name = ranks_text(options, place);
+  std::ranges::replace(name, ' ', '-');
+  if (incarnation > 0) {
+    name += fmt::format("-incarnation-{}", incarnation);
+  }
+  return options.log_dir + "/" + name + ".log";
 }
 
 std::string time_text() {
@@ -43,22 +47,30 @@ std::vector<std::string> joining_words(const WorkerProgram& program,
 }
 
 std::function<void(std::string_view line)> output_of_worker(const SpawnOptions& options,
-                                                            int place,
+                                                            const WorkerProcessOptions& join,
                                                             const std::string& host) {
-  const std::string ranks = ranks_text(options, place);
-  return
-      [output = WorkerOutput(host.empty() ? ranks : ranks + " " + host, log_file(options, ranks))](
-          std::string_view line) { output.line(line); };
+  const std::string ranks = ranks_text(options, join.place);
+  return [output = WorkerOutput(host.empty() ? ranks : ranks + " " + host,
+                                log_file(options, join.place, join.incarnation))](
+             std::string_view line) { output.line(line); };
 }
 
-void note_in_log(const SpawnOptions& options, int place, const std::string& what) {
+void note_in_log(const SpawnOptions& options,
+                 int place,
+                 std::int64_t incarnation,
+                 const std::string& what) {
   const std::string ranks = ranks_text(options, place);
-  if (const std::string file = log_file(options, ranks); !file.empty()) {
+  if (const std::string file = log_file(options, place, incarnation); !file.empty()) {
     std::error_code ignored;  // workers that come by themselves have no WorkerOutput to make it
     std::filesystem::create_directories(options.log_dir, ignored);
     std::ofstream(file, std::ios::app)
         << fmt::format("{} driver: {} {}\n", time_text(), ranks, what) << std::flush;
   }
+}
+
+std::string log_of(const SpawnOptions& options, Rank rank, std::int64_t incarnation) {
+  return lives_elsewhere(options, rank) ? log_file(options, place_in(options, rank), incarnation)
+                                        : "";
 }
 
 }  // namespace stagecraft

@@ -47,7 +47,8 @@ void require_own_folder(const std::string& folder) {
   }
 }
 
-void search_checkpoint(const std::string& folder, RunStart& start, Console& console) {
+void search_checkpoint(const KeepingOptions& keeping, RunStart& start, Console& console) {
+  const std::string& folder = *keeping.resume;
   const CheckpointSearch search = find_checkpoint(folder);
   for (const Error& broken : search.broken) {
     console.err << fmt::format("stagecraft: --resume skips a checkpoint: {}\n", broken.message());
@@ -56,7 +57,7 @@ void search_checkpoint(const std::string& folder, RunStart& start, Console& cons
     start.checkpoint = search.newest->path;
     start.resumed_at = search.newest->step;
     start.weights.reset();  // only for the first start
-  } else {
+  } else if (!keeping.run_dir) {
     console.err << fmt::format(
         "stagecraft: --resume found no checkpoint in '{}': the run starts from the beginning\n",
         folder);
@@ -98,7 +99,7 @@ RunStart find_start(const TrainOptions& options, Console& console) {
       .checkpoint = keeping.load, .weights = keeping.load_weights, .seed = options.run.seed};
   if (keeping.resume) {
     require_folder(keeping);
-    search_checkpoint(*keeping.resume, start, console);
+    search_checkpoint(keeping, start, console);
   }
   if (keeping.save_dir && keeping.save_dir != keeping.resume && !start.checkpoint) {
     require_own_folder(*keeping.save_dir);

@@ -14,21 +14,6 @@
 namespace stagecraft::tools {
 namespace {
 
-void require_sayable(const TrainJob& job) {
-  const auto refuse = [](const char* expected_and_found) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("--strategy-out expects a schedule {}, which a strategy cannot say; "
-                            "leave it out",
-                            expected_and_found));
-  };
-  if (job.choice.layout.replicas() > 1) {
-    refuse("whose rows run each stage once, found one with @replicas");
-  }
-  if (!job.choice.schedule.stage_graph().microbatch_sizes().empty()) {
-    refuse("whose stages take the same microbatches, found sizes");
-  }
-}
-
 /// Returns the beginnings of the stages after the first, "op:12,op:24"; nothing if the stages are
 /// no chain, because their operators need a file.
 std::string cut_words(const std::string& cut) {
@@ -91,8 +76,23 @@ std::string completing(const TrainJob& job) {
 
 }  // namespace
 
+std::string unsayable(const TrainJob& job) {
+  if (job.choice.layout.replicas() > 1) {
+    return "whose rows run each stage once, found one with @replicas";
+  }
+  if (!job.choice.schedule.stage_graph().microbatch_sizes().empty()) {
+    return "whose stages take the same microbatches, found sizes";
+  }
+  return "";
+}
+
 std::string strategy_file(const TrainJob& job) {
-  require_sayable(job);
+  if (const std::string why = unsayable(job); !why.empty()) {
+    throw Error(Errc::UsageArgument,
+                fmt::format("--strategy-out expects a schedule {}, which a strategy cannot say; "
+                            "leave it out",
+                            why));
+  }
   return completing(job) + to_string(job.execution.strategy);
 }
 

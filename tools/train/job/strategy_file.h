@@ -8,6 +8,10 @@
 
 namespace stagecraft::tools {
 
+/// Returns why no strategy can say the run's schedule: what a strategy expects, and what it has
+/// instead; empty if one can.
+[[nodiscard]] std::string unsayable(const TrainJob& job);
+
 /// Returns the text. With --strategy and the options of the comment, the same model and data train
 /// to the same bits.
 /// Errors: UsageArgument for a schedule that no strategy can say.

@@ -38,8 +38,8 @@ void add_run(CLI::App& app, RunOptions& options);
 void check_run(const RunOptions& options);
 
 void add_keeping(CLI::App& app, KeepingOptions& options);
-/// Sets the folder of --save-every, and takes slashes from the ends of folders.
-/// Errors: UsageArgument for options that contradict each other.
+/// Sets the folder of --save-every and the places in --run-dir, and takes slashes from the ends of
+/// folders. Errors: UsageArgument for options that contradict each other.
 void settle_keeping(KeepingOptions& options, const CLI::App& app);
 
 }  // namespace stagecraft::tools

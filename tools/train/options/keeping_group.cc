@@ -5,6 +5,7 @@
 #include "stagecraft/tools/common/command_line.h"
 #include "stagecraft/tools/common/number.h"
 #include "stagecraft/tools/common/word_choice.h"
+#include "stagecraft/tools/run_record/run_record.h"
 #include "stagecraft/tools/train/options/groups.h"
 
 namespace stagecraft::tools {
@@ -14,6 +15,12 @@ constexpr const char* kKeepingGroup = "Checkpoints and other files (docs/train-c
 constexpr std::int64_t kMostKept = 1'000'000;
 
 void add_checkpoints(CLI::App& app, KeepingOptions& o) {
+  app.add_option("--run-dir",
+                 o.run_dir,
+                 "folder for all of the run: its record, checkpoints, metrics, logs of workers; "
+                 "the same command again continues the run")
+      ->type_name("DIR")
+      ->group(kKeepingGroup);
   app.add_option("--save", o.save, "checkpoint to write at the end, also if a signal ends the run")
       ->type_name("FILE")
       ->group(kKeepingGroup);
@@ -50,6 +57,11 @@ void check_keeping(const KeepingOptions& o, const CLI::App& app) {
     refuse(
         "--load-weights expects no --load, whose checkpoint has weights; leave one of the two out");
   }
+  if (o.load && o.run_dir) {
+    refuse(
+        "--run-dir expects no --load: its run continues from its own checkpoints; begin from "
+        "others with --load-weights, or leave one of the two out");
+  }
   if (o.load && o.resume) {
     refuse(
         "--resume expects no --load, which names the checkpoint itself; leave one of the two out");
@@ -66,6 +78,18 @@ void check_keeping(const KeepingOptions& o, const CLI::App& app) {
   if (o.seed_from != SeedChoice::Same && !o.load && !o.resume) {
     refuse("--seed-from expects --load or --resume, found none; leave it out");
   }
+}
+
+/// Gives the files of a run folder their places there, unless they have others.
+void settle_run_folder(KeepingOptions& o) {
+  if (!o.run_dir) {
+    return;
+  }
+  const RunPlaces places(*o.run_dir);
+  o.logs = places.logs;
+  o.metrics = o.metrics.value_or(places.metrics);
+  o.save_dir = o.save_dir ? o.save_dir : o.resume.value_or(places.checkpoints);
+  o.resume = o.resume ? o.resume : o.save_dir;
 }
 
 }  // namespace
@@ -101,10 +125,12 @@ void add_keeping(CLI::App& app, KeepingOptions& o) {
 }
 
 void settle_keeping(KeepingOptions& o, const CLI::App& app) {
+  settle_run_folder(o);
   if (o.save_every && !o.save_dir) {
     o.save_dir = o.resume;
   }
-  for (auto* place : {&o.save_weights, &o.load_weights, &o.save_dir, &o.resume, &o.metrics}) {
+  for (auto* place :
+       {&o.run_dir, &o.save_weights, &o.load_weights, &o.save_dir, &o.resume, &o.metrics}) {
     while (*place && (*place)->size() > 1 && (*place)->ends_with('/')) {
       (*place)->pop_back();  // both forms name the folder
     }

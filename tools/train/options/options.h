@@ -111,6 +111,8 @@ struct RunOptions {
 
 /// KeepingOptions names the files that a run writes, and those from which it continues.
 struct KeepingOptions {
+  std::optional<std::string> run_dir;  ///< the folder of the run, where the others have places
+  std::string logs;                    ///< in it: the folder of workers' logs; empty: none
   std::optional<std::string> save;
   std::optional<std::string> load;
   std::optional<std::string> save_dir;  ///< of checkpoints; with save_every resume's by default

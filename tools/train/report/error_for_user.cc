@@ -24,9 +24,10 @@ std::string advice_for(const Error& error, const TrainOptions& options) {
   const KeepingOptions& keeping = options.keeping;
   if (!keeping.save_dir || !keeping.save_every) {
     return fmt::format(
-        "start the run again; with --resume {} --save-every N it would resume from its last "
+        "start the run again; with {} --save-every N it would resume from its last "
         "checkpoint",
-        keeping.save_dir.value_or("DIR"));
+        keeping.run_dir ? "--run-dir " + *keeping.run_dir
+                        : "--resume " + keeping.save_dir.value_or("DIR"));
   }
   if (keeping.resume == keeping.save_dir) {
     return "start the run again; it resumes from its last checkpoint";

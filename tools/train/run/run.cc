@@ -19,11 +19,14 @@
 #include "stagecraft/tools/plan/report.h"
 #include "stagecraft/tools/program/cut_option.h"
 #include "stagecraft/tools/train/options/update_rule.h"
+#include "stagecraft/tools/train/record/recorded_progress.h"
+#include "stagecraft/tools/train/record/run_events.h"
 #include "stagecraft/tools/train/report/error_for_user.h"
 #include "stagecraft/tools/train/report/quiet_progress.h"
 #include "stagecraft/tools/train/run/job_trainer_options.h"
 #include "stagecraft/tools/train/run/local_work.h"
 #include "stagecraft/tools/train/run/routes.h"
+#include "stagecraft/tools/train/run/run_cluster.h"
 #include "stagecraft/tools/train/run/run_files.h"
 #include "stagecraft/tools/train/run/run_header.h"
 #include "stagecraft/tools/train/run/run_watch.h"
@@ -38,16 +41,22 @@ constexpr int kPlansTold = 3;
 /// How often a paused run looks for a signal and for the end of a save.
 constexpr std::chrono::milliseconds kPauseLook{100};
 
-std::unique_ptr<Progress> progress_of(const RunOptions& options,
-                                      ProgressForm form,
-                                      RunOutput& out,
-                                      Watch* watch) {
+std::unique_ptr<Progress> progress_of(
+    const RunOptions& options, ProgressForm form, RunOutput& out, Watch* watch, RunFolder* folder) {
   std::unique_ptr<Progress> progress = make_progress(form, out);
   if (options.quiet) {
     progress = make_quiet_progress(std::move(progress));
   }
+  if (folder != nullptr) {
+    progress = make_recorded_progress(std::move(progress), *folder);
+  }
   return watch == nullptr ? std::move(progress)
                           : make_watched_progress(std::move(progress), *watch);
+}
+
+WorkerLogs logs_of(const TrainOptions& options) {
+  return options.workers.kind == WorkerKind::Threads ? WorkerLogs()
+                                                     : WorkerLogs(spawn_options(options));
 }
 
 /// Requires: a model from a file.
@@ -58,14 +67,16 @@ std::int64_t epoch_batches(const TrainJob& job) {
 
 }  // namespace
 
-TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console)
+TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, RunFolder* folder, Console& console)
     : job_(job),
       console_(console),
       cluster_(cluster),
+      folder_(folder),
+      logs_(logs_of(job.options)),
       output_(console),
       form_(progress_form(job.options.run.json)),
       watch_(make_run_watch(job)),
-      progress_(progress_of(job.options.run, form_, output_, watch_.get())),
+      progress_(progress_of(job.options.run, form_, output_, watch_.get(), folder)),
       reader_(job.options, output_, console),
       local_(job.options.workers.read_data ? std::optional(first_local_batch(job)) : std::nullopt),
       plateau_(make_plateau(job.options.optimizer)),
@@ -92,7 +103,7 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, Console& console
   checkpoints_.emplace(job_.options.keeping, *progress_);
   metrics_.emplace(job_, trainer_->steps(), console_);
   timeline_.emplace(job_, *job_.execution.plan, ranks_.stages());
-  recovery_.emplace(job_, cluster_, [this] { return make_trainer(); });
+  recovery_.emplace(job_, cluster_, logs_, [this] { return make_trainer(); });
 }
 
 Trainer TrainRun::make_trainer() {
@@ -130,6 +141,9 @@ bool TrainRun::has_more_steps() const {
 
 /// Reports what the run does, where it continues, and whether with other code than before.
 void TrainRun::report_start() {
+  if (folder_ != nullptr) {
+    folder_->append(began_event(job_, trainer_->steps(), cluster_.workers(), logs_));
+  }
   progress_->text(header_text(job_, rows_));
   if (watch_) {
     const std::string link = watch_->link();
@@ -165,11 +179,25 @@ ExitCode TrainRun::run() {
       watch_->take_no_wishes();
     }
     return finish(interrupt);
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
+    const Error told = recorded(error);
     progress_->text("");  // ends the live line, so that the message gets its own
+    end_watch(told_to_user(told));
+    throw told;
+  } catch (const std::exception& error) {
+    progress_->text("");
     end_watch(told_to_user(error));
     throw;
   }
+}
+
+Error TrainRun::recorded(const Error& failure) const {
+  const std::int64_t step = (trainer_ ? trainer_->steps() : told_) + 1;
+  const std::vector<WorkerPlace> workers = cluster_.workers();
+  if (folder_ != nullptr) {
+    folder_->append(failed_at_event(failure, step, workers, logs_));
+  }
+  return logs_.with_log(failure, step, workers);
 }
 
 /// Reports and does what follows the last step. Returns how the run ends.

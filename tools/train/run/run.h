@@ -25,7 +25,9 @@
 #include "stagecraft/tools/common/console.h"
 #include "stagecraft/tools/common/exit_code.h"
 #include "stagecraft/tools/common/interrupt.h"
+#include "stagecraft/tools/run_record/run_folder.h"
 #include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/record/worker_logs.h"
 #include "stagecraft/tools/train/report/progress.h"
 #include "stagecraft/tools/train/report/run_output.h"
 #include "stagecraft/tools/train/run/healing.h"
@@ -42,9 +44,9 @@ namespace stagecraft::tools {
 class TrainRun {
  public:
   /// Starts the workers on `cluster`, which has a rank for every row of the schedule, and loads the
-  /// checkpoint, if one is named.
+  /// checkpoint, if one is named. `folder`: of --run-dir, or null.
   /// Errors: those of Trainer; UsageArgument if the checkpoint is already at --steps.
-  TrainRun(const TrainJob& job, const Cluster& cluster, Console& console);
+  TrainRun(const TrainJob& job, const Cluster& cluster, RunFolder* folder, Console& console);
 
   /// Trains, saves and reports.
   /// Errors: those of a step; nothing is saved then. UsageFile, after all other work, if something
@@ -80,6 +82,9 @@ class TrainRun {
   /// Tells watchers how the run has ended.
   void end_watch(const std::string& how);
   [[nodiscard]] ExitCode finish(Interrupt& interrupt);
+  /// Adds a failure that ends the run to the record and to the log of its rank, which it then
+  /// names.
+  [[nodiscard]] Error recorded(const Error& failure) const;
   [[nodiscard]] std::string told_to_user(const std::exception& error) const;
   bool close(Interrupt& interrupt);
   bool verify();
@@ -89,6 +94,8 @@ class TrainRun {
   const TrainJob& job_;
   Console& console_;
   const Cluster cluster_;
+  RunFolder* const folder_;
+  const WorkerLogs logs_;
   RunOutput output_;
   const ProgressForm form_;
   const std::unique_ptr<Watch> watch_;  ///< with --serve

@@ -10,10 +10,13 @@
 #include "stagecraft/tools/train/decide/decide.h"
 
 namespace stagecraft::tools {
-namespace {
 
-SpawnOptions spawn_options(const WorkerOptions& workers) {
+SpawnOptions spawn_options(const TrainOptions& options) {
+  const WorkerOptions& workers = options.workers;
   SpawnOptions spawn = spawn_options_of_environment();
+  if (spawn.log_dir.empty()) {
+    spawn.log_dir = options.keeping.logs;
+  }
   spawn.workers_come = workers.kind == WorkerKind::Joining;
   spawn.credentials = workers.credentials.value_or(spawn.credentials);
   const bool is_by_hand = spawn.workers_come && spawn.workers_coming < 0;
@@ -28,15 +31,13 @@ SpawnOptions spawn_options(const WorkerOptions& workers) {
   return spawn;
 }
 
-}  // namespace
-
 std::optional<Cluster> make_held_cluster(const TrainOptions& options, Console& console) {
   const WorkerOptions& workers = options.workers;
   if (workers.processor == ProcessorChoice::Own || workers.kind == WorkerKind::Threads ||
       options.run.dry_run) {
     return std::nullopt;
   }
-  return Cluster::spawn(expected_ranks(options, console), spawn_options(workers));
+  return Cluster::spawn(expected_ranks(options, console), spawn_options(options));
 }
 
 Cluster make_cluster(const TrainJob& job, const std::optional<Cluster>& held) {
@@ -44,7 +45,7 @@ Cluster make_cluster(const TrainJob& job, const std::optional<Cluster>& held) {
   if (job.options.workers.kind == WorkerKind::Threads) {
     return Cluster::local(ranks);
   }
-  const SpawnOptions spawn = spawn_options(job.options.workers);
+  const SpawnOptions spawn = spawn_options(job.options);
   if (held && held->ranks() < ranks) {
     throw Error(Errc::UsageArgument,
                 fmt::format("--processor common starts the workers before the model is compiled, "

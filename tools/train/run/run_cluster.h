@@ -10,6 +10,11 @@
 
 namespace stagecraft::tools {
 
+/// Returns how the workers start, by the options and the environment.
+/// Errors: those of spawn_options_of_environment; UsageArgument for joining workers that no
+///         credentials let in.
+[[nodiscard]] SpawnOptions spawn_options(const TrainOptions& options);
+
 /// Starts workers before anything computes, with --processor common: the number that follows from
 /// the options alone. Returns none otherwise. Errors: those of Cluster::spawn.
 [[nodiscard]] std::optional<Cluster> make_held_cluster(const TrainOptions& options,

@@ -35,13 +35,15 @@ std::string on_host(const WorkerPlace& worker) {
   return worker.host.empty() ? "" : " on " + worker.host;
 }
 
-std::string workers_text(const std::vector<ReplacedWorker>& workers) {
+std::string workers_text(const std::vector<ReplacedWorker>& workers, const WorkerLogs& logs) {
   std::vector<std::string> each;
   for (const ReplacedWorker& worker : workers) {
-    each.push_back(fmt::format("rank {} is process {}{} now",
+    const std::string log = logs.file_of(worker.lost);
+    each.push_back(fmt::format("rank {} is process {}{} now{}",
                                worker.now.rank.value,
                                worker.now.process,
-                               on_host(worker.now)));
+                               on_host(worker.now),
+                               log.empty() ? "" : ", log of the lost one: " + log));
   }
   return workers.empty() ? "no worker was replaced" : fmt::format("{}", fmt::join(each, ", "));
 }
@@ -94,9 +96,11 @@ void load_checkpoint(Trainer& trainer, const CheckpointReader& file, const Train
 
 RunRecovery::RunRecovery(const TrainJob& job,
                          const Cluster& cluster,
+                         const WorkerLogs& logs,
                          std::function<Trainer()> make_trainer)
     : job_(job),
       cluster_(cluster),
+      logs_(logs),
       make_trainer_(std::move(make_trainer)),
       has_copies_(any_stage_has_copies(*job.execution.plan)),
       workers_(cluster.workers()),
@@ -237,7 +241,14 @@ void RunRecovery::report(const Healed& healed,
                                 {"host", worker.lost.host},
                                 {"process", worker.lost.process},
                                 {"new_host", worker.now.host},
-                                {"new_process", worker.now.process}});
+                                {"new_process", worker.now.process},
+                                {"log", logs_.file_of(worker.lost)}});
+    logs_.note(worker.lost, healed.step, healed.failures.front());
+    logs_.note(worker.now,
+               after + 1,
+               fmt::format("is in the place of process {}, of which {} tells",
+                           worker.lost.process,
+                           logs_.file_of(worker.lost)));
   }
   if (healed.from == Healed::From::Checkpoint) {
     event["file"] = healed.file;
@@ -246,7 +257,7 @@ void RunRecovery::report(const Healed& healed,
                             healing_.restarts(),
                             most,
                             fmt::join(healed.failures, "; then "),
-                            workers_text(healed.workers),
+                            workers_text(healed.workers, logs_),
                             origin_text(healed, after),
                             repeated_text(after, told),
                             healed.seconds),

@@ -26,6 +26,7 @@
 #include "stagecraft/base/clock.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/train/job/job.h"
+#include "stagecraft/tools/train/record/worker_logs.h"
 #include "stagecraft/tools/train/report/progress.h"
 #include "stagecraft/tools/train/run/healing.h"
 #include "stagecraft/tools/train/run/run_checkpoints.h"
@@ -54,9 +55,12 @@ void load_checkpoint(Trainer& trainer, const CheckpointReader& file, const Train
 
 class RunRecovery {
  public:
-  /// `make_trainer`: as at the start of the run. `job` and `cluster` outlive it.
+  /// `make_trainer`: as at the start of the run. `job`, `cluster` and `logs` outlive it.
   /// Requires: the run's trainer exists, so workers are in their places.
-  RunRecovery(const TrainJob& job, const Cluster& cluster, std::function<Trainer()> make_trainer);
+  RunRecovery(const TrainJob& job,
+              const Cluster& cluster,
+              const WorkerLogs& logs,
+              std::function<Trainer()> make_trainer);
 
   /// Heals the run. The trainer may then be at an earlier step. `work`: what failed. `trainer`:
   /// replaced if the run begins again; empty if making the new one fails. `ends`: says that the run
@@ -72,8 +76,8 @@ class RunRecovery {
   /// Returns the failures that were healed, those on the way included.
   [[nodiscard]] std::int64_t restarts() const { return healing_.restarts(); }
 
-  /// Reports it in one line. `after`: the step to which the run went back. `told`: the last step
-  /// that was reported; steps between are made again.
+  /// Reports it in one line, and in the logs of the workers. `after`: the step to which the run
+  /// went back. `told`: the last step that was reported; steps between are made again.
   void report(const Healed& healed,
               std::int64_t after,
               std::int64_t told,
@@ -88,6 +92,7 @@ class RunRecovery {
 
   const TrainJob& job_;
   const Cluster& cluster_;
+  const WorkerLogs& logs_;
   const std::function<Trainer()> make_trainer_;
   const bool has_copies_;  ///< of stages
   const std::shared_ptr<const Clock> clock_ = Clock::current();

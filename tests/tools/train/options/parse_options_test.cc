@@ -46,6 +46,27 @@ TEST_CASE("what a run keeps and continues from is asked for whole", "[tools][opt
              ContainsSubstring("checkpoint or option, found 'both'"));
 }
 
+TEST_CASE("a run folder gives the other files their places", "[tools][options]") {
+  const KeepingOptions all = options_of({"--run-dir", "run/"}).keeping;
+  CHECK(all.run_dir == "run");
+  CHECK(all.save_dir == "run/checkpoints");
+  CHECK(all.resume == "run/checkpoints");
+  CHECK(all.metrics == "run/metrics");
+  CHECK(all.logs == "run/logs");
+  CHECK_FALSE(all.trace);
+  const KeepingOptions given =
+      options_of({"--run-dir", "run", "--save-dir", "kept", "--metrics", "table"}).keeping;
+  CHECK(given.save_dir == "kept");
+  CHECK(given.resume == "kept");
+  CHECK(given.metrics == "table");
+  const KeepingOptions resumed = options_of({"--run-dir", "run", "--resume", "old"}).keeping;
+  CHECK(resumed.save_dir == "old");
+  CHECK(resumed.resume == "old");
+  CHECK(options_of({}).keeping.logs.empty());
+  CHECK_THAT(failure_of({"--run-dir", "run", "--load", "x"}),
+             ContainsSubstring("--run-dir expects no --load"));
+}
+
 TEST_CASE("without arguments the main job's defaults hold", "[tools][options]") {
   const TrainOptions o = options_of({});
   CHECK(o.data.text == "/usr/share/common-licenses/GPL-3");

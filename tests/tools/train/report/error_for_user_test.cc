@@ -47,6 +47,11 @@ TEST_CASE("a run that keeps checkpoints is told the words that continue it", "[t
   CHECK_THAT(advice(), ContainsSubstring("with --resume runs instead of --resume earlier; it"));
   options.keeping.resume = "runs";
   CHECK(advice() == "start the run again; it resumes from its last checkpoint");
+  options.keeping.run_dir = "runs/a";
+  options.keeping.save_every.reset();
+  CHECK(advice() ==
+        "start the run again; with --run-dir runs/a --save-every N it would resume from its last "
+        "checkpoint");
 }
 
 TEST_CASE("an error without advice gets none", "[tools][train]") {

@@ -1,0 +1,97 @@
+#include "stagecraft/tools/run_record/run_record.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stagecraft/base/error.h"
+
+namespace stagecraft::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string below(const std::string& folder, const char* name) {
+  return (fs::path(folder) / name).string();
+}
+
+[[noreturn]] void refuse_folder(const std::string& folder, const std::string& why) {
+  throw Error(Errc::UsageFile,
+              fmt::format("expected a folder of `train --run-dir`, found '{}', {}", folder, why));
+}
+
+/// Returns the object of a line; null if it is no whole event.
+nlohmann::ordered_json event_of(const std::string& line) {
+  nlohmann::ordered_json event = nlohmann::ordered_json::parse(line, nullptr, false);
+  const bool whole = event.is_object() && event.contains("event") && event.at("event").is_string();
+  return whole ? event : nlohmann::ordered_json();
+}
+
+void add_to(nlohmann::ordered_json event, RunRecord& record) {
+  if (record.what.empty() && event.at("event") == "run" && event.contains("what")) {
+    for (const auto& [option, value] : event.at("what").items()) {
+      record.what[option] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+  }
+  record.events.push_back(std::move(event));
+}
+
+}  // namespace
+
+RunPlaces::RunPlaces(const std::string& folder)
+    : record(below(folder, "record.jsonl")),
+      checkpoints(below(folder, "checkpoints")),
+      metrics(below(folder, "metrics")),
+      logs(below(folder, "logs")),
+      strategy(below(folder, "strategy.txt")),
+      schedule(below(folder, "schedule.txt")) {}
+
+RunRecord read_run_record(const std::string& folder) {
+  const std::string path = RunPlaces(folder).record;
+  std::error_code failed;
+  if (!fs::is_directory(folder, failed)) {
+    refuse_folder(folder, failed ? failed.message() : "which is no folder");
+  }
+  if (!fs::is_regular_file(path, failed)) {
+    refuse_folder(folder, "which has no record.jsonl");
+  }
+  std::ifstream file(path);
+  RunRecord record;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty()) {
+      continue;
+    }
+    if (nlohmann::ordered_json event = event_of(line); event.is_object()) {
+      add_to(std::move(event), record);
+    } else {
+      ++record.damaged;
+    }
+  }
+  if (!file.eof()) {
+    refuse_folder(folder, fmt::format("whose record.jsonl cannot be read: {}", strerror(errno)));
+  }
+  return record;
+}
+
+bool is_run_going_on(const std::string& folder) {
+  const int file = open(RunPlaces(folder).record.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return false;
+  }
+  struct flock lock {};  // asks without taking it, so that no run is refused because of us
+  lock.l_type = F_RDLCK;
+  lock.l_whence = SEEK_SET;
+  const bool known = fcntl(file, F_OFD_GETLK, &lock) == 0;
+  close(file);
+  return known && lock.l_type == F_WRLCK;
+}
+
+}  // namespace stagecraft::tools
