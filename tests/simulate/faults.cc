@@ -25,6 +25,10 @@ constexpr Row kRows[] = {
     {Fault::Kind::StopDriver, "stop-driver", 2},
     {Fault::Kind::KillDriver, "kill-driver", 1},
     {Fault::Kind::Refuse, "refuse-memory", 3},
+    {Fault::Kind::EndMachine, "end-machine", 1},
+    {Fault::Kind::FillDisk, "fill-disk", 2},
+    {Fault::Kind::FailDisk, "fail-disk", 3},
+    {Fault::Kind::SlowDisk, "slow-disk", 2},
 };
 
 Fault::Kind draw_kind(Random& random) {
@@ -40,6 +44,12 @@ Fault::Kind draw_kind(Random& random) {
     drawn -= row.weight;
   }
   return Fault::Kind::Kill;
+}
+
+/// Draws an operation of the disk. Most of a save are writes; what matters more comes after them.
+void draw_operation(Random& random, Fault& fault) {
+  fault.counts_writes = random.one_in(3);
+  fault.operation = 1 + static_cast<int>(random.below(fault.counts_writes ? 300 : 16));
 }
 
 }  // namespace
@@ -90,6 +100,25 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
       case Fault::Kind::Refuse:
         fault.instructions = static_cast<int>(random.below(30));
         break;
+      case Fault::Kind::KillDriver:
+      case Fault::Kind::EndMachine:
+        if (random.one_in(2)) {
+          draw_operation(random, fault);
+        }
+        break;
+      case Fault::Kind::FailDisk: {
+        using Failure = tests::DiskFault::Kind;
+        constexpr Failure kFailures[] = {
+            Failure::Fail, Failure::Fail, Failure::Short, Failure::Damage, Failure::Cut};
+        fault.disk = kFailures[random.below(std::size(kFailures))];
+        draw_operation(random, fault);
+        break;
+      }
+      case Fault::Kind::FillDisk:
+      case Fault::Kind::SlowDisk:
+        fault.span = random.up_to(random.one_in(3) ? 10s : 200ms);
+        draw_operation(random, fault);
+        break;
       default:
         break;
     }
@@ -99,7 +128,7 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
   return faults;
 }
 
-bool strike(const Fault& fault, Processes& processes) {
+bool strike(const Fault& fault, Processes& processes, DriverDisk& disk) {
   switch (fault.kind) {
     case Fault::Kind::Kill:
       return processes.kill(fault.rank);
@@ -117,6 +146,21 @@ bool strike(const Fault& fault, Processes& processes) {
       return processes.stop(kDriver, fault.span);
     case Fault::Kind::Refuse:
       return processes.refuse_memory(fault.rank, fault.instructions);
+    case Fault::Kind::FillDisk:
+      disk.fill(fault.span);
+      return true;
+    case Fault::Kind::FailDisk:
+      disk.fail(fault.disk);
+      return true;
+    case Fault::Kind::SlowDisk:
+      disk.slow(fault.span);
+      return true;
+    case Fault::Kind::EndMachine:
+      if (!processes.end_driver()) {
+        return false;
+      }
+      disk.end_machine();
+      return true;
     case Fault::Kind::KillDriver:
       break;
   }

@@ -11,6 +11,7 @@
 #include "stagecraft/base/clock.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/tests/simulate/cluster.h"
+#include "stagecraft/tests/simulate/driver_disk.h"
 #include "stagecraft/tests/simulate/random.h"
 
 namespace stagecraft::simulation {
@@ -26,8 +27,12 @@ struct Fault {
     StopDriver,    ///< as Stop
     KillDriver,    ///< the driver ends; another one begins with the newest checkpoint
     Refuse,        ///< one of the rank's next instructions gets no memory
+    EndMachine,    ///< the driver ends, and its disk keeps what POSIX permits
+    FillDisk,      ///< the driver's disk has no room for the span
+    FailDisk,      ///< one of its operations fails
+    SlowDisk,      ///< one of its operations takes the span
   };
-  static constexpr std::size_t kKinds = 9;
+  static constexpr std::size_t kKinds = 13;
 
   std::int64_t after = 0;  ///< strikes when so many things have happened
   Kind kind = Kind::Kill;
@@ -35,8 +40,12 @@ struct Fault {
   std::vector<Plane> planes;  ///< of Hold
   int instructions = 0;       ///< of Refuse: that get memory before
   Clock::Time::duration span{0};
-  std::set<Rank> parted;                     ///< of Part
-  bool blocks_out = true, blocks_in = true;  ///< of Part
+  /// Strikes before the operation of the driver's disk with this number, from then on; 0: at once.
+  int operation = 0;
+  bool counts_writes = false;                                  ///< that number
+  tests::DiskFault::Kind disk = tests::DiskFault::Kind::Fail;  ///< of FailDisk
+  std::set<Rank> parted;                                       ///< of Part
+  bool blocks_out = true, blocks_in = true;                    ///< of Part
 };
 
 /// Counts faults by their kinds.
@@ -52,6 +61,6 @@ using FaultCounts = std::array<std::int64_t, Fault::kKinds>;
                                              std::int64_t events);
 
 /// Returns whether it strikes: not a process that has ended.
-bool strike(const Fault& fault, Processes& processes);
+bool strike(const Fault& fault, Processes& processes, DriverDisk& disk);
 
 }  // namespace stagecraft::simulation
