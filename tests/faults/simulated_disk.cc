@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <stdexcept>
+#include <set>
 #include <utility>
 
 namespace stagecraft::tests {
@@ -56,26 +54,36 @@ class SimulatedDisk::Replay {
     }
   }
 
-  [[nodiscard]] std::vector<Remains> remains() const {
-    std::vector<Remains> all;
-    if (names_.size() > kMostNames) {
-      throw std::runtime_error("too many names are not synchronized");
-    }
-    for (std::size_t chosen = 0; chosen < std::size_t{1} << names_.size(); ++chosen) {
-      std::map<std::string, int> named = kept_;
-      for (std::size_t i = 0; i < names_.size(); ++i) {
-        if ((chosen >> i & 1U) != 0) {
-          assign(names_[i], named);
-        }
+  /// Returns one of the ends of the machine.
+  [[nodiscard]] Remains remains(const Choose& choose) const {
+    std::map<std::string, int> named = kept_;
+    for (const NameChange& change : names_) {
+      if (choose(2) == 1) {
+        assign(change, named);
       }
-      add_contents(named, all);
     }
-    return all;
+    std::set<int> numbers;  // in this order, because names have random parts
+    for (const auto& [path, number] : named) {
+      numbers.insert(number);
+    }
+    std::map<int, std::string> contents;
+    for (const int number : numbers) {
+      if (number != kFolder) {
+        contents[number] = content_of(files_.at(number), choose);
+      }
+    }
+    Remains left;
+    for (const auto& [path, number] : named) {  // folders come before what is in them
+      const std::string folder = folder_of(path);
+      if (folder.empty() || left.contains(folder)) {
+        left[path] = number == kFolder ? std::nullopt : std::optional(contents.at(number));
+      }
+    }
+    return left;
   }
 
  private:
   static constexpr int kNone = 0, kFolder = -1;  ///< numbers of files begin with 1
-  static constexpr std::size_t kMostNames = 10;
 
   struct File {
     std::string kept, written;
@@ -113,38 +121,29 @@ class SimulatedDisk::Replay {
     std::erase_if(names_, [&](const NameChange& change) { return change.folder == folder; });
   }
 
-  /// Returns contents that a file may have.
-  static std::vector<std::string> contents_of(const File& file) {
-    if (file.kept.size() == file.written.size()) {
-      return {file.written};
-    }
+  /// Returns a content that the file may have.
+  static std::string content_of(const File& file, const Choose& choose) {
     const std::size_t kept = file.kept.size(), all = file.written.size(), half = (kept + all) / 2;
-    std::string zeros = file.kept, tail = file.written;
-    zeros.resize(all);
-    std::fill(tail.begin() + static_cast<std::ptrdiff_t>(half), tail.end(), '\0');
-    return {file.written, file.kept, file.written.substr(0, half), zeros, tail};
-  }
-
-  /// Adds the files of these names, with all contents that they may have.
-  void add_contents(const std::map<std::string, int>& named, std::vector<Remains>& all) const {
-    std::vector<Remains> some(1);
-    for (const auto& [path, number] : named) {  // folders come before what is in them
-      const std::string folder = folder_of(path);
-      if (!folder.empty() && !some.front().contains(folder)) {
-        continue;
-      }
-      const std::vector<std::string> contents =
-          number == kFolder ? std::vector<std::string>(1) : contents_of(files_.at(number));
-      std::vector<Remains> more;
-      for (const Remains& one : some) {
-        for (const std::string& content : contents) {
-          more.push_back(one);
-          more.back()[path] = number == kFolder ? std::nullopt : std::optional(content);
-        }
-      }
-      some = std::move(more);
+    if (kept == all) {
+      return file.written;
     }
-    std::ranges::move(some, std::back_inserter(all));
+    std::string content = file.written;
+    switch (choose(5)) {
+      case 0:
+        break;
+      case 1:
+        content.resize(kept);
+        break;
+      case 2:
+        content.resize(half);
+        break;
+      case 3:
+        std::fill(content.begin() + static_cast<std::ptrdiff_t>(kept), content.end(), '\0');
+        break;
+      default:
+        std::fill(content.begin() + static_cast<std::ptrdiff_t>(half), content.end(), '\0');
+    }
+    return content;
   }
 
   const Lie lie_;
@@ -183,7 +182,49 @@ std::vector<Remains> SimulatedDisk::remains_after(std::int64_t operations) const
       replay.add(change);
     }
   }
-  return replay.remains();
+  struct Choice {
+    std::size_t chosen, count;
+  };
+  std::vector<Remains> all;
+  std::vector<Choice> choices;  // the last one changes fastest
+  do {
+    std::size_t next = 0;
+    all.push_back(replay.remains([&](std::size_t count) {
+      if (next == choices.size()) {
+        choices.push_back({0, count});
+      }
+      return choices[next++].chosen;
+    }));
+    while (!choices.empty() && ++choices.back().chosen == choices.back().count) {
+      choices.pop_back();
+    }
+  } while (!choices.empty());
+  return all;
+}
+
+void SimulatedDisk::end_machine(const Choose& choose) {
+  const std::scoped_lock lock(mutex_);
+  Replay replay(lie_);
+  for (const Change& change : changes_) {
+    replay.add(change);
+  }
+  const Remains left = replay.remains(choose);
+  lay_out(left, folder_);
+  changes_ = {};
+  std::set<std::string> folders;
+  for (const auto& [path, content] : left) {
+    folders.insert(folder_of(path));
+    if (content) {
+      changes_.push_back({operations_ - 1, Change::Kind::Create, ++files_, path});
+      changes_.push_back({operations_ - 1, Change::Kind::Write, files_, "", *content});
+      changes_.push_back({operations_ - 1, Change::Kind::Synchronize, files_});
+    } else {
+      changes_.push_back({operations_ - 1, Change::Kind::MakeFolder, 0, path});
+    }
+  }
+  for (const std::string& folder : folders) {
+    changes_.push_back({operations_ - 1, Change::Kind::SynchronizeFolder, 0, folder});
+  }
 }
 
 int SimulatedDisk::create(const std::string& path, mode_t mode) {
@@ -208,6 +249,12 @@ ssize_t SimulatedDisk::write(int file, std::span<const char> bytes) {
   } else if (fault == DiskFault::Kind::Fail || is_full_) {
     errno = ENOSPC;
     return -1;
+  }
+  std::string damaged;
+  if (fault == DiskFault::Kind::Damage && !bytes.empty()) {
+    damaged.assign(bytes.data(), bytes.size());
+    damaged[bytes.size() / 2] ^= 1;
+    bytes = damaged;
   }
   const ssize_t count = Disk::write(file, bytes);
   if (count > 0) {
@@ -296,25 +343,15 @@ int SimulatedDisk::synchronize_folder(const std::string& path) {
 }
 
 SimulatedDisk::Begun SimulatedDisk::begin() {
-  std::unique_lock lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const std::int64_t operation = operations_++;
   std::optional<DiskFault::Kind> strikes;
-  Clock::Time::duration span{0};
   for (const DiskFault& fault : faults_) {
     if (fault.operation == operation) {
       ++struck_;
       is_full_ = is_full_ || fault.kind == DiskFault::Kind::Full;
       strikes = fault.kind;
-      span += fault.span;
     }
-  }
-  lock.unlock();
-  if (span > span.zero()) {
-    std::mutex mutex;
-    std::unique_lock waits(mutex);
-    std::condition_variable never;
-    const auto& clock = Clock::current();
-    (void)clock->wait_until(never, waits, clock->now() + span, [] { return false; });
   }
   return {operation, strikes};
 }

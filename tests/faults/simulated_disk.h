@@ -7,13 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "stagecraft/base/clock.h"
 #include "stagecraft/base/files/disk.h"
 
 namespace stagecraft::tests {
@@ -22,18 +22,19 @@ namespace stagecraft::tests {
 /// folders, without bytes.
 using Remains = std::map<std::string, std::optional<std::string>>;
 
+/// Choose returns a number below `count`.
+using Choose = std::function<std::size_t(std::size_t count)>;
+
 struct DiskFault {
   enum class Kind {
     Fail,    ///< the operation fails: with EIO, or ENOSPC if it needs room
     Full,    ///< from it on, all that needs room fails, until make_room()
     Short,   ///< a write takes half of the bytes, and says so
-    Damage,  ///< a read finds another bit
+    Damage,  ///< a read finds another bit, or a write leaves one
     Cut,     ///< a read finds the end of the file
-    Slow,    ///< it takes the span, by the clock of the thread
   };
   std::int64_t operation = 0;  ///< strikes the one with this number; the first has 0
   Kind kind = Kind::Fail;
-  Clock::Time::duration span{0};  ///< of Slow
 };
 
 class SimulatedDisk final : public Disk {
@@ -55,6 +56,8 @@ class SimulatedDisk final : public Disk {
   /// Returns what the end of the machine may leave after so many operations: the names in all ways,
   /// each with whole, cut and partly lost contents.
   [[nodiscard]] std::vector<Remains> remains_after(std::int64_t operations) const;
+  /// Ends the machine now, in one of these ways: lays out what is left.
+  void end_machine(const Choose& choose);
 
   [[nodiscard]] int create(const std::string& path, mode_t mode) override;
   [[nodiscard]] ssize_t write(int file, std::span<const char> bytes) override;
@@ -81,7 +84,7 @@ class SimulatedDisk final : public Disk {
     std::int64_t operation;
     std::optional<DiskFault::Kind> fault;  ///< that strikes it
   };
-  /// Counts an operation. Returns after the span of its faults. Holds no lock.
+  /// Counts an operation.
   Begun begin();
   /// Begins an operation. Returns its number; nothing if it fails, with errno.
   std::optional<std::int64_t> succeeds(bool needs_room);

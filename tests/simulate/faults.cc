@@ -27,6 +27,10 @@ constexpr Row kRows[] = {
     {Fault::Kind::Refuse, "refuse-memory", 3},
     {Fault::Kind::Slow, "slow", 3},
     {Fault::Kind::Stranger, "stranger", 2},
+    {Fault::Kind::EndMachine, "end-machine", 1},
+    {Fault::Kind::FillDisk, "fill-disk", 2},
+    {Fault::Kind::FailDisk, "fail-disk", 3},
+    {Fault::Kind::SlowDisk, "slow-disk", 2},
 };
 
 Fault::Kind draw_kind(Random& random) {
@@ -42,6 +46,12 @@ Fault::Kind draw_kind(Random& random) {
     drawn -= row.weight;
   }
   return Fault::Kind::Kill;
+}
+
+/// Draws an operation of the disk. Most of a save are writes; what matters more comes after them.
+void draw_operation(Random& random, Fault& fault) {
+  fault.counts_writes = random.one_in(3);
+  fault.operation = 1 + static_cast<int>(random.below(fault.counts_writes ? 300 : 16));
 }
 
 }  // namespace
@@ -100,6 +110,25 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
       case Fault::Kind::Refuse:
         fault.grants = static_cast<int>(random.below(100));
         break;
+      case Fault::Kind::KillDriver:
+      case Fault::Kind::EndMachine:
+        if (random.one_in(2)) {
+          draw_operation(random, fault);
+        }
+        break;
+      case Fault::Kind::FailDisk: {
+        using Failure = tests::DiskFault::Kind;
+        constexpr Failure kFailures[] = {
+            Failure::Fail, Failure::Fail, Failure::Short, Failure::Damage, Failure::Cut};
+        fault.disk = kFailures[random.below(std::size(kFailures))];
+        draw_operation(random, fault);
+        break;
+      }
+      case Fault::Kind::FillDisk:
+      case Fault::Kind::SlowDisk:
+        fault.span = random.up_to(random.one_in(3) ? 10s : 200ms);
+        draw_operation(random, fault);
+        break;
       default:
         break;
     }
@@ -109,7 +138,7 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
   return faults;
 }
 
-bool strike(const Fault& fault, Processes& processes) {
+bool strike(const Fault& fault, Processes& processes, DriverDisk& disk) {
   switch (fault.kind) {
     case Fault::Kind::Kill:
       return processes.kill(fault.rank);

@@ -11,6 +11,7 @@
 #include "stagecraft/base/clock.h"
 #include "stagecraft/base/ids.h"
 #include "stagecraft/tests/simulate/cluster.h"
+#include "stagecraft/tests/simulate/driver_disk.h"
 #include "stagecraft/tests/simulate/random.h"
 
 namespace stagecraft::simulation {
@@ -29,7 +30,7 @@ struct Fault {
     Slow,          ///< instructions of the rank that begin in the span take up to kSlowest longer
     Stranger,      ///< a process says what it may not, to the driver
   };
-  static constexpr std::size_t kKinds = 11;
+  static constexpr std::size_t kKinds = 15;
 
   std::int64_t after = 0;  ///< strikes when so many things have happened
   Kind kind = Kind::Kill;
@@ -37,8 +38,12 @@ struct Fault {
   std::vector<Plane> planes;  ///< of Hold
   int grants = 0;             ///< of Refuse: instructions and allocations before it
   Clock::Time::duration span{0};
-  std::set<Rank> parted;                     ///< of Part
-  bool blocks_out = true, blocks_in = true;  ///< of Part
+  /// Strikes before the operation of the driver's disk with this number, from then on; 0: at once.
+  int operation = 0;
+  bool counts_writes = false;                                  ///< that number
+  tests::DiskFault::Kind disk = tests::DiskFault::Kind::Fail;  ///< of FailDisk
+  std::set<Rank> parted;                                       ///< of Part
+  bool blocks_out = true, blocks_in = true;                    ///< of Part
 };
 
 /// Counts faults by their kinds.
@@ -54,6 +59,6 @@ using FaultCounts = std::array<std::int64_t, Fault::kKinds>;
                                              std::int64_t events);
 
 /// Returns whether it strikes: not a process that has ended.
-bool strike(const Fault& fault, Processes& processes);
+bool strike(const Fault& fault, Processes& processes, DriverDisk& disk);
 
 }  // namespace stagecraft::simulation

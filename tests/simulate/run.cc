@@ -1,10 +1,8 @@
 #include "stagecraft/tests/simulate/run.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -14,83 +12,23 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/equal.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "stagecraft/actors/driver/driver.h"
+#include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/stagecraft.h"
 #include "stagecraft/tests/faults/course.h"
 #include "stagecraft/tests/integration/models.h"
 #include "stagecraft/tests/simulate/cluster.h"
 #include "stagecraft/tests/simulate/refusing_allocator.h"
+#include "stagecraft/tests/simulate/saves.h"
 #include "stagecraft/tests/simulate/shape.h"
+#include "stagecraft/tests/simulate/unbroken.h"
+#include "stagecraft/tests/support/command.h"
 
 namespace stagecraft::simulation {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Known is what all runs of a shape share: the unbroken run. It advances outside of simulations,
-/// because it does not have their clock.
-class Known {
- public:
-  explicit Known(const Shape& shape)
-      : execution(execution_of(shape.way, shape.ranks)), course_(make_course_of(shape)) {
-    for (const std::string& way : other_ways(shape.way, shape.ranks)) {
-      others.emplace_back(way, &execution_of(way, shape.ranks));
-    }
-  }
-
-  /// Trains, and evaluates if the shape does, up to this number of updates.
-  void advance(std::int64_t updates, bool evaluates) {
-    (void)course_.after(updates);
-    while (evaluates && std::ssize(evaluations_) <= updates) {
-      if (!on_threads_) {
-        const int ranks = execution.layout.ranks();
-        on_threads_.emplace(Cluster::local(ranks), execution, tests::course_optimizer());
-      }
-      const std::int64_t step = std::ssize(evaluations_);
-      StateDict state = course_.after(step).weights;
-      const StateDict& buffers = course_.after(step).buffers;
-      state.insert(state.end(), buffers.begin(), buffers.end());
-      for (auto& [name, tensor] : on_threads_->state_dict()) {  // those that no stage uses
-        if (std::ranges::none_of(state, [&](const auto& known) { return known.first == name; })) {
-          state.emplace_back(name, tensor);
-        }
-      }
-      on_threads_->load_state_dict(state);
-      const tests::Data batch = tests::data(step);
-      evaluations_.push_back(on_threads_->evaluate(batch.inputs, batch.labels));
-    }
-  }
-
-  [[nodiscard]] const tests::Expected& after(std::int64_t updates) {
-    return course_.after(updates);
-  }
-  /// Returns the mean loss of the next step's batch.
-  [[nodiscard]] double evaluation_after(std::int64_t updates) const {
-    return evaluations_[static_cast<std::size_t>(updates)];
-  }
-
-  const Execution& execution;
-  std::vector<std::pair<std::string, const Execution*>> others;  ///< which read its checkpoints
-
- private:
-  tests::Course course_;
-  std::vector<double> evaluations_;
-  std::optional<tests::Trainer> on_threads_;
-};
-
-Known& known(const Shape& shape) {
-  static std::map<std::string, std::unique_ptr<Known>> all;
-  Shape same_bits = shape;
-  same_bits.mirror = true;
-  same_bits.evaluates = false;
-  std::unique_ptr<Known>& one = all[same_bits.text()];
-  if (one == nullptr) {
-    one = std::make_unique<Known>(shape);
-  }
-  return *one;
-}
 
 /// Longest time for a call once nothing disturbs it any more: to learn a cause, to ask who waits,
 /// and some slow messages.
@@ -111,22 +49,32 @@ constexpr int kMostFailures = 4;
 
 class Run {
  public:
-  Run(std::uint64_t seed, const RunOptions& options)
+  /// `folder`: of the driver's disk.
+  Run(std::uint64_t seed, const RunOptions& options, const std::string& folder)
       : options_(options),
         shape_(shape_of(seed, options)),
-        known_(known(shape_)),
+        unbroken_(Unbroken::of(shape_)),
         world_(seed),
         network_(std::make_shared<Network>(world_)),
-        processes_(std::make_shared<Processes>(*network_, options.ranks)) {
-    known_.advance(options.steps + 2, shape_.evaluates);
-    world_.tell("driver", shape_.text());
+        processes_(std::make_shared<Processes>(*network_, options.ranks)),
+        disk_(std::make_shared<DriverDisk>(world_, folder)),
+        checkpoints_(folder + "/runs/first") {
+    unbroken_.advance(options.steps + 2, shape_.evaluates);
+    world_.tell("driver", fmt::format("{}, and keep {} checkpoints", shape_.text(), keep_));
   }
 
   RunResult result(const std::vector<Fault>& faults) {
     for (const Fault& fault : faults) {
-      world_.at_count(fault.after, [this, fault] {
-        if (!is_done_ && strike(fault, *processes_)) {
+      const auto strikes = [this, fault] {
+        if (!is_done_ && strike(fault, *processes_, *disk_)) {
           ++struck_[static_cast<std::size_t>(fault.kind)];
+        }
+      };
+      world_.at_count(fault.after, [this, fault, strikes] {
+        if (fault.operation == 0) {
+          strikes();
+        } else {
+          disk_->before_operation(fault.operation, fault.counts_writes, strikes);
         }
       });
     }
@@ -170,12 +118,17 @@ class Run {
   }
 
   void drive() {
+    const DiskOfThread scope(disk_);
     const Cluster cluster(options_.ranks, processes_);
+    std::optional<Saves> saves;
     std::optional<tests::Trainer> trainer;
     while (!is_done_) {
       try {
-        begin(cluster, trainer);
-        get_on(cluster, trainer);
+        if (!saves) {
+          saves.emplace(world_, *disk_, unbroken_, saved_, checkpoints_, keep_);
+        }
+        begin(cluster, *saves, trainer);
+        get_on(cluster, *saves, trainer);
       } catch (const Error& error) {
         require_driver();
         count(error);
@@ -199,7 +152,7 @@ class Run {
 
   /// Counts failures in a row that no fault explains.
   void count(const Error& error) {
-    world_.tell("driver", fmt::format("failed: {}", error.what()));
+    world_.tell("driver", fmt::format("failed: {}", disk_->shown(error.what())));
     failures_ = is_disturbed_since(failed_) ? 0 : failures_ + 1;
     failed_ = world_.clock().now();
     require(failures_ <= kMostFailures, "the run does not get on");
@@ -245,8 +198,10 @@ class Run {
   auto prompt(std::string_view what, int steps, const Call& call) {
     const World::Time begun = world_.clock().now();
     const bool was_whole = !processes_->has_lost();
+    const bool needs_disk = what == "save()" || what == "load()";  // no other call may (CS-1)
+    const auto disk_disturbed = [&] { return needs_disk ? disk_->disturbed_until() : begun; };
     const auto check_time = [&](const std::string& outcome) {
-      const World::Time since = std::max(begun, last_disturbed());
+      const World::Time since = std::max({begun, last_disturbed(), disk_disturbed()});
       require(world_.clock().now() - since <= kPrompt,
               fmt::format("{} {} only {:.3f} s after the last fault",
                           what,
@@ -269,7 +224,8 @@ class Run {
       require_driver();
       const std::string_view why = error.what();
       check_time(fmt::format("fails ({})", why));
-      require(!was_whole || has_no_state(error) || is_disturbed_since(begun),
+      require(!was_whole || has_no_state(error) || is_disturbed_since(begun) ||
+                  disk_disturbed() > begun,
               fmt::format("{} fails without a fault: {}", what, why));
       require(why.find("was told to abort and has not answered") == std::string_view::npos ||
                   network_->is_disturbed(Plane::Control) ||
@@ -281,28 +237,21 @@ class Run {
 
   /// Makes a trainer, or brings its state back after a failure: from mirrors or copies, from the
   /// newest checkpoint if they have no whole state, else by another trainer.
-  void begin(const Cluster& cluster, std::optional<tests::Trainer>& trainer) {
+  void begin(const Cluster& cluster, Saves& saves, std::optional<tests::Trainer>& trainer) {
     if (!trainer) {
-      trainer.emplace(cluster, known_.execution, tests::course_optimizer(), trainer_options());
+      trainer.emplace(cluster, unbroken_.execution, tests::course_optimizer(), trainer_options());
       needs_state_ = has_stepped_ = is_loading_ = false;
       lost_.clear();
       world_.tell("driver", "has a trainer");
-      if (kept_) {
-        load(*trainer);
-      }
+      (void)load(saves, *trainer);
     }
     if (needs_state_) {
-      if (!recover(*trainer)) {
-        if (!kept_) {
-          end(trainer);
-          return begin(cluster, trainer);
-        }
-        load(*trainer);
-      } else if (has_weights_of_other(*trainer)) {
-        load(*trainer);  // as was under way
+      if ((!recover(*trainer) || has_weights_of_other(*trainer)) && !load(saves, *trainer)) {
+        end(trainer);
+        return begin(cluster, saves, trainer);
       }
       other_.reset();
-      check_state(*trainer);
+      unbroken_.check_state(*trainer);
       needs_state_ = false;
       if (world_.random().one_in(8)) {  // while new copies are on their way
         kill_soon();
@@ -316,7 +265,7 @@ class Run {
     try {
       const std::int64_t after = prompt("recover()", 1, [&] { return trainer.recover(); });
       world_.tell("driver", fmt::format("recovered step {}", after));
-      require((after + 1 >= before && after <= before + 1) || (is_loading_ && after == kept_->step),
+      require((after + 1 >= before && after <= before + 1) || is_loading_,
               "recover() went elsewhere");
       ++recoveries_;
       return true;
@@ -333,19 +282,27 @@ class Run {
     }
   }
 
-  void load(tests::Trainer& trainer) {
+  /// Loads the newest checkpoint. Returns its path, or nothing if there is none.
+  std::optional<std::string> load(Saves& saves, tests::Trainer& trainer) {
+    if (!saves.has_any()) {
+      return std::nullopt;
+    }
     has_stepped_ = false;  // a load drops the copies of before
     is_loading_ = true;
-    prompt("load()", 1, [&] { trainer.load(*kept_); });
+    auto path = prompt("load()", 1, [&] { return saves.resume(trainer); });
     is_loading_ = false;
-    world_.tell("driver", fmt::format("loaded step {}", trainer.steps()));
-    check_state(trainer);
+    if (path) {
+      unbroken_.check_state(trainer);
+    }
+    return path;
   }
 
   /// Loads weights of another run, and then those of this one. A recovery meanwhile must not mix
   /// them, though both have made as many updates (LV-1).
   void load_other(tests::Trainer& trainer) {
-    other_ = kept_;
+    const Checkpoint own = prompt("checkpoint()", 1, [&] { return trainer.checkpoint(); });
+    unbroken_.check_checkpoint(own);
+    other_ = own;
     for (StateTensor& state : other_->tensors) {
       if (state.name.starts_with(kWeight) && state.tensor.is_floating_point()) {
         state.tensor = at::add(state.tensor, 1);
@@ -354,11 +311,12 @@ class Run {
     has_stepped_ = false;
     is_loading_ = true;
     prompt("load()", 1, [&] { trainer.load(*other_); });
-    is_loading_ = false;
     world_.tell("driver", "loaded weights of another run");
     require(has_weights_of_other(trainer), "other weights than those that were loaded");
-    load(trainer);
+    prompt("load()", 1, [&] { trainer.load(own); });
+    is_loading_ = false;
     other_.reset();
+    unbroken_.check_state(trainer);
   }
 
   [[nodiscard]] bool has_weights_of_other(tests::Trainer& trainer) const {
@@ -383,18 +341,22 @@ class Run {
 
   /// Ends the trainer. One that trains in another way loads the checkpoint and makes one, from
   /// which this run goes on.
-  void move(const Cluster& cluster, std::optional<tests::Trainer>& trainer) {
+  void move(const Cluster& cluster, Saves& saves, std::optional<tests::Trainer>& trainer) {
     end(trainer);
-    const auto& [way, execution] = known_.others[world_.random().below(known_.others.size())];
+    const auto& [way, execution] = unbroken_.others[world_.random().below(unbroken_.others.size())];
     std::optional<tests::Trainer> reader;
     reader.emplace(cluster, *execution, tests::course_optimizer(), trainer_options());
-    prompt("load()", 1, [&] { reader->load(*kept_); });
-    world_.tell("driver", fmt::format("loaded step {} to train by {}", reader->steps(), way));
-    check_state(*reader);
-    Checkpoint again = prompt("checkpoint()", 1, [&] { return reader->checkpoint(); });
-    require(again.step == kept_->step && by_name(again) == by_name(*kept_),
-            "a checkpoint is another one after it was loaded in another way");
-    kept_ = std::move(again);
+    world_.tell("driver", fmt::format("trains by {}", way));
+    if (const auto path = load(saves, *reader)) {
+      const Checkpoint again = prompt("checkpoint()", 1, [&] { return reader->checkpoint(); });
+      const Checkpoint loaded = [&] {
+        const DiskOfThread real(Disk::system());  // because this check is no part of the run
+        return read_checkpoint(*path);
+      }();
+      require(again.step == loaded.step && by_name(again) == by_name(loaded),
+              "a checkpoint is another one after it was loaded in another way");
+      prompt("save()", 1, [&] { saves.begin(*reader); });
+    }
     end(reader);
   }
 
@@ -458,15 +420,13 @@ class Run {
   }
 
   /// Makes steps to the end of the run, with a checkpoint now and then.
-  void get_on(const Cluster& cluster, std::optional<tests::Trainer>& trainer) {
+  void get_on(const Cluster& cluster, Saves& saves, std::optional<tests::Trainer>& trainer) {
     while (trainer->steps() < options_.steps) {
-      if (!kept_ || world_.random().one_in(4)) {
-        kept_ = prompt("checkpoint()", 1, [&] { return trainer->checkpoint(); });
-        check_kept();
-        world_.tell("driver", fmt::format("has a checkpoint of step {}", trainer->steps()));
-        if (!known_.others.empty() && world_.random().one_in(12)) {
-          move(cluster, trainer);
-          begin(cluster, trainer);
+      if ((!saves.has_any() && !saves.is_saving()) || world_.random().one_in(between_saves_)) {
+        save(saves, *trainer);
+        if (!unbroken_.others.empty() && world_.random().one_in(12)) {
+          move(cluster, saves, trainer);
+          begin(cluster, saves, trainer);
         } else if (world_.random().one_in(12)) {
           load_other(*trainer);
         }
@@ -476,38 +436,37 @@ class Run {
       }
       if (world_.random().one_in(50)) {
         leave(trainer);
-        begin(cluster, trainer);
+        begin(cluster, saves, trainer);
       } else {
         steps(*trainer);
       }
+      saves.look();
     }
-    check_state(*trainer);
+    prompt("save()", 1, [&] { saves.settle(); });
+    unbroken_.check_state(*trainer);
     is_done_ = true;
-    wait(World::Time::max(), [this] { return !is_disturbed(); });
-    wait(std::max(last_disturbed(), world_.clock().now()) + 1s, [] { return false; });
+    wait_on_strand(World::Time::max(), [this] { return !is_disturbed(); });
+    wait_on_strand(std::max(last_disturbed(), world_.clock().now()) + 1s, [] { return false; });
     require(processes_->bytes_waiting() == 0, "tensors are left that nobody receives");
     require(!processes_->has_let_in_stranger(), "a stranger was given a place");
+  }
+
+  /// Saves while steps go on, or waits for the file.
+  void save(Saves& saves, tests::Trainer& trainer) {
+    prompt("save()", 1, [&] {
+      saves.begin(trainer);
+      if (world_.random().one_in(3)) {
+        saves.settle();
+      }
+    });
   }
 
   void evaluate(tests::Trainer& trainer) {
     const tests::Data batch = tests::data(trainer.steps());
     const double loss =
         prompt("evaluate()", 1, [&] { return trainer.evaluate(batch.inputs, batch.labels); });
-    const double expected = known_.evaluation_after(trainer.steps());
-    require(loss == expected,
-            fmt::format("an evaluation after step {} finds {}, not {} as in the unbroken run",
-                        trainer.steps(),
-                        loss,
-                        expected));
+    unbroken_.check_evaluation(trainer.steps(), loss);
     world_.tell("driver", "has evaluated");
-  }
-
-  /// Lets everything happen until this is true, or this time has come.
-  void wait(World::Time until, const std::function<bool()>& condition) const {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::unique_lock lock(mutex);
-    (void)Clock::current()->wait_until(changed, lock, until, condition);
   }
 
   /// Makes a step, or several that are submitted at once. Those train on one batch, so that a step
@@ -533,7 +492,9 @@ class Run {
           require(result.step > number && result.step <= before + 1 + i,
                   "a step has another number");
           number = result.step;
-          check(result);
+          unbroken_.check(result);
+          has_stepped_ = true;
+          lost_.clear();
         } catch (const Error& error) {
           failure = failure ? failure : error;
         }
@@ -559,13 +520,13 @@ class Run {
     for (std::uint64_t i = 0; i < count; ++i) {
       made.push_back(submit(*trainer, before + static_cast<std::int64_t>(i)));
     }
-    wait(world_.clock().now() + world_.random().up_to(20ms), [] { return false; });
+    wait_on_strand(world_.clock().now() + world_.random().up_to(20ms), [] { return false; });
     end(trainer);
     world_.tell("driver", fmt::format("ends its trainer in step {}", before + 1));
     for (const StepFuture& step : made) {
       require(step.ready(), "a step is under way, and its trainer has ended");
       try {
-        check(step.get());
+        unbroken_.check(step.get());
       } catch (const Error& why) {
         require(
             why.code() == Errc::Cancelled || processes_->has_lost() || is_disturbed_since(begun),
@@ -602,23 +563,6 @@ class Run {
     return trainer.step(batch.inputs, batch.labels);
   }
 
-  void check(const StepResult& result) {
-    const ReferenceStep& expected = known_.after(result.step).result;
-    require(result.losses == expected.losses,
-            fmt::format("step {} has other losses than in the unbroken run: {}, not {}",
-                        result.step,
-                        fmt::join(result.losses, " "),
-                        fmt::join(expected.losses, " ")));
-    require(result.skipped == expected.skipped &&
-                (result.skipped || result.gradient_norm == expected.gradient_norm),
-            fmt::format("step {} has a gradient of norm {}, not {} as in the unbroken run",
-                        result.step,
-                        result.gradient_norm,
-                        expected.gradient_norm));
-    has_stepped_ = true;
-    lost_.clear();
-  }
-
   /// A worker that is said to be lost is, and for the cause that is told. Ranks of a sound plan do
   /// not wait in a circle.
   void blame(const Error& error) {
@@ -647,48 +591,22 @@ class Run {
     }
   }
 
-  void check_kept() {
-    const tests::Expected& expected = known_.after(kept_->step);
-    check_kept(kWeight, expected.weights);
-    check_kept("buffer:", expected.buffers);
-  }
-  void check_kept(const std::string& kind, const StateDict& expected) {
-    for (const auto& [name, tensor] : expected) {
-      const auto found = std::ranges::find(kept_->tensors, kind + name, &StateTensor::name);
-      require(found != kept_->tensors.end() && at::equal(found->tensor, tensor),
-              fmt::format("a checkpoint has other bits than the unbroken run: {}{}", kind, name));
-    }
-  }
-
-  void check_state(tests::Trainer& trainer) {
-    const tests::Expected& expected = known_.after(trainer.steps());
-    StateDict weights = tests::weights_of(trainer);
-    std::erase_if(weights, [&](const auto& weight) {  // of which no stage knows
-      return std::ranges::none_of(expected.weights,
-                                  [&](const auto& known) { return known.first == weight.first; });
-    });
-    require(tests::same_bits(weights, expected.weights),
-            fmt::format("other weights than in the unbroken run after step {}", trainer.steps()));
-  }
-
-  static void require(bool kept, const std::string& promise) {
-    if (!kept) {
-      throw Violation(promise);
-    }
-  }
-
   const RunOptions options_;
   const Shape shape_;
-  Known& known_;
+  Unbroken& unbroken_;
   World world_;
   const std::shared_ptr<Network> network_;
   const std::shared_ptr<Processes> processes_;
-  std::optional<Checkpoint> kept_;
   std::optional<Checkpoint> other_;  ///< of another run, while it is loaded
+  const std::shared_ptr<DriverDisk> disk_;
+  const std::string checkpoints_;  ///< their folder
+  SavedSteps saved_;
   FaultCounts struck_{};
   int recoveries_ = 0;
   /// So short in some runs that faults make steps late.
   const std::chrono::milliseconds patience_ = world_.random().one_in(2) ? 500ms : 20000ms;
+  const int keep_ = 1 + static_cast<int>(world_.random().below(3));
+  const std::uint64_t between_saves_ = 1 + world_.random().below(6);
   const bool records_ = world_.random().one_in(2);
   std::set<int> lost_;        ///< ranks that were lost since the last step
   World::Time failed_{};      ///< when the driver's program has failed the last time
@@ -709,7 +627,8 @@ std::vector<Fault> faults_of(std::uint64_t seed, const RunOptions& options) {
 }
 
 RunResult run(std::uint64_t seed, const RunOptions& options, const std::vector<Fault>& faults) {
-  auto run = std::make_unique<Run>(seed, options);
+  const tests::TemporaryFolder disk;
+  auto run = std::make_unique<Run>(seed, options, disk.path());
   RunResult result = run->result(faults);
   if (result.is_stuck) {
     (void)run.release();  // its threads use it

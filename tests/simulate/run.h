@@ -14,9 +14,13 @@
 /// SI-5: at the end no worker is left, also none that the driver had given up, and no tensor that
 ///       nobody receives.
 /// SI-6: nothing fails without a fault.
-/// SI-7: a driver that follows one that was killed goes on from the newest checkpoint, with new
-///       workers.
+/// SI-7: a driver that follows one that was killed goes on from the newest whole checkpoint of its
+///       folder, with new workers.
 /// SI-8: a process that may not join is given no place, and what it says changes nothing.
+/// SI-9: no file is broken that has its name, and none is lost that was said to be saved, also
+///       after the end of the driver's machine (CK-1, CS-5). The newest is found (CK-3).
+/// SI-10: a save fails only by a fault of the disk, with an error that names the file. The older
+///        checkpoints that were asked for stay, and training goes on (CS-1, CS-2, CS-3).
 #pragma once
 
 #include <cstdint>

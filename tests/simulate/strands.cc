@@ -1,9 +1,11 @@
 #include "stagecraft/tests/simulate/strands.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <mutex>
 #include <utility>
 
 namespace stagecraft::simulation {
@@ -198,6 +200,13 @@ std::optional<Strands::Time> Strands::next_deadline(
     }
   }
   return next;
+}
+
+void wait_on_strand(Clock::Time until, const std::function<bool()>& condition) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::unique_lock lock(mutex);
+  (void)Clock::current()->wait_until(changed, lock, until, condition);
 }
 
 }  // namespace stagecraft::simulation

@@ -94,4 +94,7 @@ class Strands {
   std::set<ProcessNumber> ended_;
 };
 
+/// Waits on a strand, by its clock, until the condition is true or the time has come.
+void wait_on_strand(Clock::Time until, const std::function<bool()>& condition);
+
 }  // namespace stagecraft::simulation

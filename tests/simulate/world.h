@@ -34,6 +34,13 @@ struct Standstill : Violation {
   using Violation::Violation;
 };
 
+/// Throws a Violation unless the promise is kept.
+inline void require(bool kept, const std::string& promise) {
+  if (!kept) {
+    throw Violation(promise);
+  }
+}
+
 class World {
  public:
   static constexpr std::chrono::hours kLongest{2};

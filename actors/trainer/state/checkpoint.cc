@@ -177,13 +177,14 @@ void CheckpointSave::publish() {
       throw Error(Errc::CheckpointFormat, "it is another checkpoint");
     }
   } catch (const Error& error) {
-    if (error.code() != Errc::CheckpointFormat) {
-      throw;
-    }
     throw Error(Errc::UsageFile,
-                fmt::format("'{}' reads back differently from what was written: the disk cannot be "
-                            "trusted; name a place on another one",
-                            file_.path()))
+                fmt::format("'{}' {}",
+                            file_.path(),
+                            error.code() == Errc::CheckpointFormat
+                                ? "reads back differently from what was written: the disk cannot "
+                                  "be trusted; name a place on another one"
+                                : "cannot be read back, so it was not put in its place; write it "
+                                  "again, or name another place"))
         .because(error);
   }
   file_.publish();  // keeps CK-1
