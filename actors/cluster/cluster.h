@@ -59,7 +59,8 @@ class Cluster {
   /// spawn_options_of_environment() describe. `stagecraft launch` sets them.
   [[nodiscard]] static Cluster from_env();
 
-  /// Ends the worker process of a rank, unless it has ended, and starts a new one in its place.
+  /// Ends the worker process of a rank, unless it has ended, and starts a new one in its place: on
+  /// the same host, or, if that takes none, on one that SpawnOptions::spares allows.
   /// Trainer::load or Trainer::recover then continues with it. The other ranks of the process are
   /// replaced too.
   /// Errors: UsageArgument for a rank that is a thread or not of this cluster; ClusterTimeout,

@@ -52,6 +52,7 @@ void open_device(const TrainOptions& options) {
 /// `folder`: of --run-dir, or null.
 ExitCode train_by(const TrainOptions& options, RunFolder* folder, Console& console) {
   open_device(options);
+  check_hosts(options);
   const RunStart start = find_start(options, console);
   const auto is_complete = [&](const std::optional<std::int64_t>& steps) {
     const bool complete = has_nothing_left(options, start, steps, console);

@@ -45,7 +45,12 @@ std::shared_ptr<Places> make_places(ActorHost& host,
 }  // namespace
 
 Fleet::Fleet(const SpawnOptions& options, std::shared_ptr<const Clock> clock)
-    : Fleet(options, clock, way_of(options), real_ground(options, clock)) {}
+    : Fleet(options, clock, std::shared_ptr<const WorkerWay>(way_of(options))) {}
+
+Fleet::Fleet(const SpawnOptions& options,
+             const std::shared_ptr<const Clock>& clock,
+             const std::shared_ptr<const WorkerWay>& way)
+    : Fleet(options, clock, way, real_ground(options, clock, way)) {}
 
 Fleet::Fleet(const SpawnOptions& options,
              std::shared_ptr<const Clock> clock,
@@ -160,11 +165,27 @@ void Fleet::tell(const std::string& line) const {
 }
 
 void Fleet::replace(int place) {
-  if (const auto old = places_->vacate(place)) {
-    port_->forget(old->port);
+  for (std::string why = "its host did not take another worker";;) {
+    if (const auto old = places_->vacate(place)) {
+      port_->forget(old->port);
+    }
+    if (const auto host = way_->prepare(place)) {
+      const std::string line = fmt::format("goes to {}: {}", *host, why);
+      note_in_log(options_, place, places_->incarnation(place), line);
+      tell(fmt::format("{} {}", ranks_text(options_, place), line));
+    }
+    call({place, places_->incarnation(place)});
+    try {
+      return wait_for({place});
+    } catch (const Error& error) {
+      const bool has_not_come =
+          error.code() == Errc::ClusterMember || error.code() == Errc::ClusterTimeout;
+      if (!has_not_come || !way_->give_up(place)) {
+        throw;
+      }
+      why = error.text();
+    }
   }
-  call({place, places_->incarnation(place)});
-  wait_for({place});
 }
 
 void Fleet::call(const PlaceTurn& turn) {

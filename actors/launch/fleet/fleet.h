@@ -54,7 +54,9 @@ class Fleet {
   /// Errors: ClusterMember if one ends before it has joined; ClusterTimeout.
   void require(int places);
 
-  /// Ends the process of a place, starts another one, and waits for it. Errors: as require.
+  /// Ends the process of a place, starts another one, and waits for it. If it does not come, and
+  /// there are spares, it starts on the next host (PlaceHosts), and a line says so.
+  /// Errors: as require, of the host that was tried last.
   void replace(int place);
 
   /// Returns the worker of a place. Errors: ClusterMember if the place is empty, or its process
@@ -70,6 +72,11 @@ class Fleet {
   [[noreturn]] void throw_lost(const PlaceTurn& turn) const;
 
  private:
+  /// The ground of real processes starts them in the fleet's own way.
+  Fleet(const SpawnOptions& options,
+        const std::shared_ptr<const Clock>& clock,
+        const std::shared_ptr<const WorkerWay>& way);
+
   [[nodiscard]] AdmissionEvents events();
   /// Calls for a worker in an empty place.
   void call(const PlaceTurn& turn);

@@ -1,25 +1,34 @@
 #include "stagecraft/actors/launch/fleet/fleet_ground.h"
 
 #include <utility>
+#include <vector>
 
 #include "stagecraft/actors/launch/fleet/fleet_credentials.h"
 #include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/actors/launch/ways/child_process.h"
-#include "stagecraft/actors/launch/ways/ways.h"
 #include "stagecraft/base/process/standstill.h"
 #include "stagecraft/futures/transport/shared_memory/memory_file.h"
 
 namespace stagecraft {
 namespace {
 
+/// Returns all hosts on which workers may run.
+std::vector<Host> hosts_of(const SpawnOptions& options) {
+  std::vector<Host> all = options.hosts;
+  all.insert(all.end(), options.spares.begin(), options.spares.end());
+  return all;
+}
+
 class RealGround final : public FleetGround {
  public:
-  RealGround(const SpawnOptions& options, std::shared_ptr<const Clock> clock)
+  RealGround(const SpawnOptions& options,
+             std::shared_ptr<const Clock> clock,
+             std::shared_ptr<const WorkerWay> way)
       : options_(options),
-        way_(way_of(options)),
+        way_(std::move(way)),
         credentials_(options, std::move(clock)),
-        address_(address_for_hosts(options.interface, options.hosts)),
+        address_(address_for_hosts(options.interface, hosts_of(options))),
         host_(open_control_plane(credentials_.of_driver(),
                                  {.interval = options.heartbeat, .silence = options.silence})) {}
 
@@ -86,8 +95,9 @@ class RealGround final : public FleetGround {
 }  // namespace
 
 std::unique_ptr<FleetGround> real_ground(const SpawnOptions& options,
-                                         std::shared_ptr<const Clock> clock) {
-  return std::make_unique<RealGround>(options, std::move(clock));
+                                         std::shared_ptr<const Clock> clock,
+                                         std::shared_ptr<const WorkerWay> way) {
+  return std::make_unique<RealGround>(options, std::move(clock), std::move(way));
 }
 
 }  // namespace stagecraft

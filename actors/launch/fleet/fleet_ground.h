@@ -14,6 +14,7 @@
 #include "stagecraft/actors/launch/fleet/places.h"
 #include "stagecraft/actors/launch/ways/spawn_options.h"
 #include "stagecraft/actors/launch/ways/worker_child.h"
+#include "stagecraft/actors/launch/ways/worker_way.h"
 #include "stagecraft/actors/launch/worker/worker_process.h"
 #include "stagecraft/actors/messages/actor_host.h"
 #include "stagecraft/base/clock.h"
@@ -62,9 +63,10 @@ class FleetGround {
   FleetGround() = default;
 };
 
-/// Opens the control plane of real processes. Errors: those of the credentials and of
-/// open_control_plane().
+/// Opens the control plane of real processes, which start in this way. Errors: those of the
+/// credentials and of open_control_plane().
 [[nodiscard]] std::unique_ptr<FleetGround> real_ground(const SpawnOptions& options,
-                                                       std::shared_ptr<const Clock> clock);
+                                                       std::shared_ptr<const Clock> clock,
+                                                       std::shared_ptr<const WorkerWay> way);
 
 }  // namespace stagecraft

@@ -12,6 +12,7 @@
 #include "stagecraft/actors/launch/fleet/process_binding.h"
 #include "stagecraft/actors/launch/port/control_port.h"
 #include "stagecraft/actors/launch/threads.h"
+#include "stagecraft/actors/launch/ways/place_hosts.h"
 #include "stagecraft/actors/launch/ways/rank_processes.h"
 #include "stagecraft/base/error.h"
 
@@ -92,6 +93,7 @@ void check(const SpawnOptions& options) {
                             options.ranks_per_process,
                             options.local_ranks));
   }
+  check_spares(options.hosts, options.spares);
   check_heartbeat({.interval = options.heartbeat, .silence = options.silence});
 }
 

@@ -32,6 +32,9 @@ struct SpawnOptions {
   /// Hosts of the workers, filled one after the other. Empty: this host. Each host needs the same
   /// build, and must be reachable by ssh without a question.
   std::vector<Host> hosts;
+  /// Hosts on which no worker starts at first. Fleet::replace moves a place to one of them if its
+  /// host does not take another worker (place_hosts.h). Expects hosts.
+  std::vector<Host> spares;
   std::vector<std::string> ssh;  ///< program that reaches the hosts, and its options; empty: "ssh"
   /// True if workers come by themselves (`stagecraft worker --join`), from anywhere. The fleet then
   /// starts none.

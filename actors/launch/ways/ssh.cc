@@ -2,10 +2,12 @@
 
 #include <charconv>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/ways/place_hosts.h"
 #include "stagecraft/actors/launch/ways/started_worker.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/error.h"
@@ -25,7 +27,9 @@ std::string shell_word(std::string_view word) {
 class WorkersBySsh final : public WorkerWay {
  public:
   explicit WorkersBySsh(const SpawnOptions& options)
-      : options_(options), usual_(find_worker_program(options.program)) {}
+      : options_(options),
+        usual_(find_worker_program(options.program)),
+        hosts_(options.hosts, options.spares) {}
 
   [[nodiscard]] bool starts_workers() const override { return true; }
   [[nodiscard]] bool is_elsewhere() const override { return true; }
@@ -38,11 +42,12 @@ class WorkersBySsh final : public WorkerWay {
                               places,
                               slots_of(options_.hosts)));
     }
+    hosts_.use(places);
   }
 
   [[nodiscard]] ChildProgram program(WorkerProcessOptions join,
                                      std::function<void()> on_let_in) const override {
-    const Host& host = *host_of_place(options_.hosts, join.place);
+    const Host host = hosts_.host_of(join.place).value();
     const WorkerProgram worker = host.worker.empty() ? usual_ : worker_program_at(host.worker);
     const std::string folder = std::exchange(join.credentials, kCredentialsFromLifeline);
     join.bind = host.address;
@@ -62,14 +67,17 @@ class WorkersBySsh final : public WorkerWay {
   }
 
   [[nodiscard]] std::string host_text(int place, const std::string&) const override {
-    const Host* host = host_of_place(options_.hosts, place);
-    return host == nullptr ? "" : " on " + host->name;
+    const std::optional<Host> host = hosts_.host_of(place);
+    return host ? " on " + host->name : "";
   }
 
   [[nodiscard]] std::string end_text(int place, const std::string& end) const override {
-    const Host* host = host_of_place(options_.hosts, place);
-    return host == nullptr ? end : end_behind_ssh(end, host->name);
+    const std::optional<Host> host = hosts_.host_of(place);
+    return host ? end_behind_ssh(end, host->name) : end;
   }
+
+  std::optional<std::string> prepare(int place) const override { return hosts_.prepare(place); }
+  [[nodiscard]] bool give_up(int place) const override { return hosts_.give_up(place); }
 
   [[nodiscard]] std::string late_advice(const WorkerProcessOptions&) const override {
     return "does the worker program call worker_main?";
@@ -78,6 +86,7 @@ class WorkersBySsh final : public WorkerWay {
  private:
   const SpawnOptions options_;
   const WorkerProgram usual_;  ///< of hosts whose lines name none
+  mutable PlaceHosts hosts_;   ///< has a lock of its own
 };
 
 }  // namespace

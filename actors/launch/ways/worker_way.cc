@@ -21,4 +21,12 @@ std::string WorkerWay::end_text(int, const std::string& end) const {
   return end;
 }
 
+std::optional<std::string> WorkerWay::prepare(int) const {
+  return std::nullopt;
+}
+
+bool WorkerWay::give_up(int) const {
+  return false;
+}
+
 }  // namespace stagecraft

@@ -2,10 +2,11 @@
 /// them here or by ssh, or something else starts them and they join by themselves.
 ///
 /// A fleet has one way, which the table in ways.h chooses from its options. A way has no state that
-/// changes. Any thread may use it.
+/// changes, except for the hosts of its places (place_hosts.h). Any thread may use it.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,6 +51,14 @@ class WorkerWay {
   /// Returns how the worker of a place ended, given how its child process ended
   /// (ChildProcess::end).
   [[nodiscard]] virtual std::string end_text(int place, const std::string& end) const;
+
+  /// Prepares another worker in a place that has lost one. Returns the host to which the place has
+  /// moved for it, for people; nothing if it stays where it is.
+  virtual std::optional<std::string> prepare(int place) const;
+
+  /// Notes that the host of a place has not taken the worker that was prepared. Returns whether
+  /// prepare() would move the place to another.
+  [[nodiscard]] virtual bool give_up(int place) const;
 
   /// Returns how people start a worker, for as long as the fleet waits; empty if they start none.
   /// `join`: as in program().

@@ -30,7 +30,7 @@ void check_optimizer_settings(const OptimizerOptions& options, const CLI::App& a
 
 void add_workers(CLI::App& app, WorkerOptions& options);
 /// Checks the group. Errors: UsageArgument for credentials of workers that need none, and for
-/// restarts of workers that cannot be replaced.
+/// restarts or spares of workers that cannot be replaced.
 void check_workers(const WorkerOptions& options, const CLI::App& app);
 
 void add_run(CLI::App& app, RunOptions& options);

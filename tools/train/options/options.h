@@ -137,10 +137,11 @@ struct WorkerOptions {
   std::optional<std::int64_t> memory_limit;  ///< bytes, of one worker's steps
   std::optional<std::string> credentials;    ///< none: made for the run if workers are processes
   ProcessorChoice processor = ProcessorChoice::Own;
-  bool read_data = false;         ///< text, images or data, at the same path on every host
-  std::int64_t restarts = 0;      ///< most in the run; 0: the loss of a worker ends it
-  double restart_window = 300.0;  ///< seconds in which a few restarts end it
-  std::optional<bool> mirror;     ///< none: with restarts, if memory suffices
+  bool read_data = false;           ///< text, images or data, at the same path on every host
+  std::int64_t restarts = 0;        ///< most in the run; 0: the loss of a worker ends it
+  double restart_window = 300.0;    ///< seconds in which a few restarts end it
+  std::optional<bool> mirror;       ///< none: with restarts, if memory suffices
+  std::vector<std::string> spares;  ///< hosts that take workers whose own host does not
 };
 
 struct TrainOptions {

@@ -1,5 +1,7 @@
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -33,6 +35,19 @@ void check_device(const WorkerOptions& o) {
                   "; leave one of the two out");
 }
 
+/// Returns what is between commas, empty parts too.
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
 void check_restarts(const WorkerOptions& o, const CLI::App& app) {
   if (o.restarts > 0 && o.kind == WorkerKind::Threads) {
     wrong_usage(kTrainCommand,
@@ -44,7 +59,7 @@ void check_restarts(const WorkerOptions& o, const CLI::App& app) {
                 "--restarts expects steps that run by themselves, found --step-by-step, which "
                 "holds a step for as long as somebody looks at it: leave one of the two out");
   }
-  for (const char* option : {"--mirror", "--restart-window"}) {
+  for (const char* option : {"--mirror", "--restart-window", "--spares"}) {
     if (o.restarts == 0 && app.count(option) > 0) {
       wrong_usage(
           kTrainCommand,
@@ -52,6 +67,12 @@ void check_restarts(const WorkerOptions& o, const CLI::App& app) {
                       "run; found none",
                       option));
     }
+  }
+  if (!o.spares.empty() && o.kind == WorkerKind::Joining) {
+    wrong_usage(kTrainCommand,
+                "--spares expects workers that `stagecraft launch --hosts FILE` starts, found "
+                "--workers joining, whose workers something else starts: let it start one on "
+                "another host, which takes the place of a lost one; or leave --spares out");
   }
 }
 
@@ -127,6 +148,12 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
       {{"yes", true}, {"no", false}},
       "with --restarts, keep a copy of each rank's state in the memory of the next "
       "[yes if memory suffices]")
+      ->group(kWorkerGroup);
+  app.add_option_function<std::string>(
+         "--spares",
+         [&o](const std::string& text) { o.spares = parts_of(text); },
+         "with --restarts, hosts that take the workers of a host that takes none any more")
+      ->type_name("HOST,...")
       ->group(kWorkerGroup);
   app.add_option("--credentials",
                  o.credentials,

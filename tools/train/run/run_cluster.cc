@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/launch/ways/place_hosts.h"
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/train/decide/decide.h"
@@ -27,8 +28,18 @@ SpawnOptions spawn_options(const TrainOptions& options) {
                 "with `stagecraft worker --join HOST:PORT --credentials DIR/worker-N`");
   }
   spawn.processor = workers.processor;
+  for (const std::string& name : workers.spares) {
+    spawn.spares.push_back({.name = name});
+  }
   spawn.tell = [](const std::string& line) { std::cerr << "train: " + line + "\n"; };
   return spawn;
+}
+
+void check_hosts(const TrainOptions& options) {
+  if (!options.workers.spares.empty()) {
+    const SpawnOptions spawn = spawn_options(options);
+    check_spares(spawn.hosts, spawn.spares);
+  }
 }
 
 std::optional<Cluster> make_held_cluster(const TrainOptions& options, Console& console) {

@@ -15,6 +15,10 @@ namespace stagecraft::tools {
 ///         credentials let in.
 [[nodiscard]] SpawnOptions spawn_options(const TrainOptions& options);
 
+/// Checks --spares against the list of hosts, before anything is compiled. Errors: those of
+/// check_spares, and of spawn_options_of_environment.
+void check_hosts(const TrainOptions& options);
+
 /// Starts workers before anything computes, with --processor common: the number that follows from
 /// the options alone. Returns none otherwise. Errors: those of Cluster::spawn.
 [[nodiscard]] std::optional<Cluster> make_held_cluster(const TrainOptions& options,

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/base/count_text.h"
@@ -148,14 +149,19 @@ std::string restart_source(const TrainJob& job) {
                                                   : "the start");
 }
 
-/// Returns "; at most 3 restarts, from mirrors", or nothing.
+/// Returns "; at most 3 restarts, from mirrors, with spares node-c, node-d", or nothing.
 std::string restarts_text(const TrainJob& job) {
   const WorkerOptions& o = job.options.workers;
   if (o.restarts == 0) {
     return "";
   }
-  return fmt::format(
-      "; at most {}, from {}", count_text(o.restarts, "restart"), restart_source(job));
+  return fmt::format("; at most {}, from {}{}",
+                     count_text(o.restarts, "restart"),
+                     restart_source(job),
+                     o.spares.empty() ? ""
+                                      : fmt::format(", with {} {}",
+                                                    o.spares.size() == 1 ? "spare" : "spares",
+                                                    fmt::join(o.spares, ", ")));
 }
 
 std::string workers_text(const TrainJob& job) {

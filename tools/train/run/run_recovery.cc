@@ -35,14 +35,22 @@ std::string on_host(const WorkerPlace& worker) {
   return worker.host.empty() ? "" : " on " + worker.host;
 }
 
+/// Returns " (moved from node-b)", if the rank is on another host than before.
+std::string moved_text(const ReplacedWorker& worker) {
+  return worker.lost.host.empty() || worker.lost.host == worker.now.host
+             ? ""
+             : fmt::format(" (moved from {})", worker.lost.host);
+}
+
 std::string workers_text(const std::vector<ReplacedWorker>& workers, const WorkerLogs& logs) {
   std::vector<std::string> each;
   for (const ReplacedWorker& worker : workers) {
     const std::string log = logs.file_of(worker.lost);
-    each.push_back(fmt::format("rank {} is process {}{} now{}",
+    each.push_back(fmt::format("rank {} is process {}{} now{}{}",
                                worker.now.rank.value,
                                worker.now.process,
                                on_host(worker.now),
+                               moved_text(worker),
                                log.empty() ? "" : ", log of the lost one: " + log));
   }
   return workers.empty() ? "no worker was replaced" : fmt::format("{}", fmt::join(each, ", "));

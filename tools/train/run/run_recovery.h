@@ -9,8 +9,9 @@
 /// RR-1: the state comes from mirrors, or from ranks that train copies of the same stages; if these
 ///       have none that is whole, from the newest whole checkpoint of this run, else from that with
 ///       which the run began; without any, the run begins again.
-/// RR-2: starts of a worker that fail are repeated within the time that it has to join. If it has
-///       not come by then, the run ends: nothing suggests that the next one would.
+/// RR-2: starts of a worker that fail are repeated within the time that it has to join; with
+///       --spares, each on all hosts that may take it. If it has not come by then, the run ends:
+///       nothing suggests that the next one would.
 /// RR-3: an error that leaves has the failure that began it among its causes.
 #pragma once
 
