@@ -43,7 +43,7 @@ class TrainRun {
  public:
   /// Starts the workers on `cluster`, which has a rank for every row of the schedule, and loads the
   /// checkpoint, if one is named.
-  /// Errors: those of Trainer; UsageArgument if the checkpoint is already at --steps.
+  /// Errors: those of Trainer; UsageArgument if the checkpoint of --load is already at --steps.
   TrainRun(const TrainJob& job, const Cluster& cluster, Console& console);
 
   /// Trains, saves and reports.
