@@ -205,7 +205,8 @@ class Driver {
     const std::optional<Error> why = setup_.ledger->lost();
     if (has_lost()) {
       Error error = lost_.refusal();
-      return why ? error.because(*why) : error;
+      const bool says_it = why && why->message() == lost_.error_of(lost_.ranks().front()).message();
+      return why && !says_it ? error.because(*why) : error;
     }
     if (why) {
       Error error(Errc::WorkerLost,

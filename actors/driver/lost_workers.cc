@@ -121,13 +121,11 @@ Error LostWorkers::error_in_step(std::vector<UnfinishedRank> unfinished, const P
 }
 
 Error LostWorkers::refusal() const {
-  std::vector<std::string> names;
+  std::vector<std::string> losses;
   for (const Rank rank : ranks_) {
-    names.push_back(peer_name(rank));
+    losses.push_back(what_happened(rank));
   }
-  Error error(
-      Errc::WorkerLost,
-      fmt::format("no step is run without {}, whose worker is lost", fmt::join(names, ", ")));
+  Error error(Errc::WorkerLost, fmt::format("no step is run: {}", fmt::join(losses, "; ")));
   error.advise(recovery_advice(ranks_));
   return error.with({.rank = ranks_.front()});
 }

@@ -61,7 +61,7 @@ class LostWorkers {
   /// Requires: a rank is lost.
   [[nodiscard]] Error error_in_step(std::vector<UnfinishedRank> unfinished, const Plan& plan) const;
 
-  /// Returns the reason why no step runs from now on. Requires: a rank is lost.
+  /// Returns the reason why no step runs from now on, with all causes. Requires: a rank is lost.
   [[nodiscard]] Error refusal() const;
 
  private:

@@ -160,6 +160,21 @@ bool strike(const Fault& fault, Processes& processes, DriverDisk& disk) {
       return processes.slow(fault.rank, fault.span);
     case Fault::Kind::Stranger:
       return processes.come_as_stranger();
+    case Fault::Kind::FillDisk:
+      disk.fill(fault.span);
+      return true;
+    case Fault::Kind::FailDisk:
+      disk.fail(fault.disk);
+      return true;
+    case Fault::Kind::SlowDisk:
+      disk.slow(fault.span);
+      return true;
+    case Fault::Kind::EndMachine:
+      if (!processes.end_driver()) {
+        return false;
+      }
+      disk.end_machine();
+      return true;
     case Fault::Kind::KillDriver:
       break;
   }

@@ -29,6 +29,10 @@ struct Fault {
     Refuse,        ///< an instruction of the rank, or something else, gets no memory
     Slow,          ///< instructions of the rank that begin in the span take up to kSlowest longer
     Stranger,      ///< a process says what it may not, to the driver
+    EndMachine,    ///< the driver ends, and its disk keeps what POSIX permits
+    FillDisk,      ///< the driver's disk has no room for the span
+    FailDisk,      ///< one of its operations fails
+    SlowDisk,      ///< one of its operations takes the span
   };
   static constexpr std::size_t kKinds = 15;
 

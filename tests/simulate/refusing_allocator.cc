@@ -6,6 +6,8 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
+#include "stagecraft/base/process/memory_pool.h"
+
 namespace stagecraft::simulation {
 namespace {
 
@@ -21,6 +23,7 @@ class Allocator final : public c10::Allocator {
 
   c10::DataPtr allocate(std::size_t bytes) override {
     if (bytes > 0 && refuses() && refuses()()) {
+      (void)MemoryPool::trim_all();  // else others' caches would decide whether a second try helps
       refuse_memory();
     }
     return before_.allocate(bytes);

@@ -129,9 +129,9 @@ class CommandRun {
     // A stopped worker is found by its silence, or by the deadline of the step.
     const std::string seconds = fmt::format("{}", static_cast<double>(silence.count()) / 1e3);
     setenv("STAGECRAFT_SILENCE_SECONDS", by_deadline ? "10" : seconds.c_str(), 1);
-    // The last step is not one of --save-every: its checkpoint comes after --save-weights. A run
-    // that is killed between the two in the other order is complete and lacks its weights.
-    add_words("--workers processes --restarts 1000 --restart-window 0.001 --save-every 3 --json",
+    // The last step is one of --save-every: a run may be killed between its checkpoint and its
+    // weights.
+    add_words("--workers processes --restarts 1000 --restart-window 0.001 --save-every 4 --json",
               words_);
     words_.insert(words_.end(),
                   {"--resume", folder_.path() + "/checkpoints", "--metrics", metrics_});

@@ -170,7 +170,9 @@ TEST_CASE("where neighbors keep copies, recover() is a way back", "[actors][driv
       "trainer.load(file)";
   const LostWorkers both = lost({Rank(2), Rank(1)}, /*mirrored=*/true);
   CHECK(both.refusal().context().rank == Rank(2));
-  CHECK(both.refusal().message() == "no step is run without rank 2, rank 1, whose worker is lost");
+  CHECK(both.refusal().message() ==
+        "no step is run: rank 2 is lost: process 12 has exited with 3; rank 1 is lost: process "
+        "4711 was killed by signal 9 (Killed)");
   CHECK(both.refusal().advice() == back);
   CHECK(both.error_in_step({{Rank(1)}, {Rank(2)}}, wait_plan()).advice() == back);
 }

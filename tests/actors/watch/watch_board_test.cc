@@ -2,11 +2,13 @@
 
 #include "stagecraft/actors/watch/watch_board.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -16,6 +18,7 @@
 #include "stagecraft/actors/watch/state_json.h"
 #include "stagecraft/base/manual_clock.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/command.h"
 
 namespace stagecraft {
 namespace {
@@ -91,6 +94,26 @@ Scraped scrape(const std::string& text) {
     CHECK(found.values.emplace(parts[1].str() + parts[2].str(), std::stod(parts[3])).second);
   }
   return found;
+}
+
+/// Returns the names of metrics in a text.
+std::set<std::string> metric_names(const std::string& text) {
+  const std::regex name("stagecraft_[a-z_]+");
+  std::set<std::string> names;
+  for (auto found = std::sregex_iterator(text.begin(), text.end(), name);
+       found != std::sregex_iterator();
+       ++found) {
+    names.insert(found->str());
+  }
+  return names;
+}
+
+/// Returns the page of a run of which every metric has a value.
+Scraped whole_page() {
+  WatchBoard board(two_ranks());
+  board.set_routes({{Route::HandOver, Route::SharedMemory}, {Route::Socket, Route::HandOver}});
+  board.end_step(second_step(), 64);
+  return scrape(metrics_text(board.look()));
 }
 
 }  // namespace
@@ -192,6 +215,67 @@ TEST_CASE("metrics have the format and the figures", "[actors][watch]") {
   CHECK(value("repeated_steps_total") == 1);
   CHECK(value("healing_seconds_total") == 0.5);
   CHECK(value("ended") == 0);
+}
+
+TEST_CASE("the dashboard asks for metrics that a run serves, by labels that they have",
+          "[actors][watch]") {
+  const Scraped served = whole_page();
+  const auto dashboard = nlohmann::json::parse(
+      stagecraft::tests::read_text_file(STAGECRAFT_SOURCE_DIR "/docs/watch-dashboard.json"));
+  // Each name, one condition on a label at most, and the label by which values are summed or named.
+  const std::regex queried(R"re((?:sum by \(([a-z]+)\) )?.*(stagecraft_[a-z_]+)(\{[^{}]+\})?.*)re");
+  const std::regex legend_label(R"(\{\{([a-z]+)\}\})");
+  std::set<std::string> drawn;
+  for (const auto& panel : dashboard.at("panels")) {
+    for (const auto& target : panel.at("targets")) {
+      const std::string query = target.at("expr");
+      CAPTURE(query);
+      std::smatch parts;
+      REQUIRE(std::regex_match(query, parts, queried));
+      drawn.insert(parts[2]);
+      std::set<std::string> wanted;
+      if (parts[1].matched) {
+        wanted.insert(parts[1].str() + "=\"");
+      }
+      if (parts[3].matched) {
+        wanted.insert(parts[3].str().substr(1, parts[3].length() - 2));
+      }
+      const std::string legend = target.value("legendFormat", "");
+      for (auto label = std::sregex_iterator(legend.begin(), legend.end(), legend_label);
+           label != std::sregex_iterator();
+           ++label) {
+        if ((*label)[1] != "instance") {  // which Prometheus adds
+          wanted.insert((*label)[1].str() + "=\"");
+        }
+      }
+      CHECK(std::ranges::any_of(served.values, [&](const auto& value) {
+        const std::string& name = value.first;
+        return name.substr(0, name.find('{')) == parts[2] &&
+               std::ranges::all_of(wanted, [&](const std::string& text) {
+                 return name.find(text) != std::string::npos;
+               });
+      }));
+    }
+  }
+  for (const char* counter : {"restarts_total", "repeated_steps_total", "healing_seconds_total"}) {
+    CHECK(drawn.contains(std::string("stagecraft_") + counter));
+  }
+}
+
+TEST_CASE("the page about watching lists the metrics that a run serves", "[actors][watch]") {
+  std::set<std::string> served;
+  for (const auto& [name, type] : whole_page().types) {
+    served.insert(name);
+  }
+  std::istringstream lines(
+      stagecraft::tests::read_text_file(STAGECRAFT_SOURCE_DIR "/docs/watch.md"));
+  std::set<std::string> listed;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("| `stagecraft_")) {
+      listed.merge(metric_names(line));
+    }
+  }
+  CHECK(listed == served);
 }
 
 TEST_CASE("labels are UTF-8, whatever names are", "[actors][watch]") {

@@ -81,6 +81,14 @@ void require_same_run(const TrainOptions& options, const RunStart& start) {
   }
 }
 
+/// Returns whether a file of the run's end was written after the checkpoint: an older one is of
+/// fewer steps.
+bool is_written(const std::string& path, const std::string& checkpoint) {
+  std::error_code ignored;  // the time of what is missing is before all others
+  return std::filesystem::last_write_time(path, ignored) >=
+         std::filesystem::last_write_time(checkpoint);
+}
+
 /// Returns "is at step 300, past --steps 200".
 std::string place_text(const TrainOptions& options, std::int64_t step, std::int64_t steps) {
   if (step == steps) {
@@ -119,21 +127,26 @@ bool has_nothing_left(const TrainOptions& options,
   }
   require_same_run(options, start);
   const KeepingOptions& keeping = options.keeping;
+  const bool is_past = *start.resumed_at > *steps;
   for (const auto& [option, path] : {std::pair{"--save", keeping.save},
                                      std::pair{"--save-weights", keeping.save_weights},
                                      std::pair{"--save-module", keeping.save_module}}) {
     std::error_code ignored;
-    if (path && !std::filesystem::exists(*path, ignored)) {
-      throw Error(
-          Errc::UsageFile,
-          fmt::format("the run is complete: '{}' is at step {}, but {} '{}' does not exist; "
-                      "give a --steps larger than {} to continue and write it",
-                      *start.checkpoint,
-                      *start.resumed_at,
-                      option,
-                      *path,
-                      *start.resumed_at));
+    if (!path || (is_past ? std::filesystem::exists(*path, ignored)
+                          : is_written(*path, *start.checkpoint))) {
+      continue;
     }
+    if (!is_past) {
+      return false;  // the run was killed before it wrote them
+    }
+    throw Error(Errc::UsageFile,
+                fmt::format("'{}' {}, and {} '{}' does not exist: give --steps {} to write it, or "
+                            "more to continue",
+                            *start.checkpoint,
+                            place_text(options, *start.resumed_at, *steps),
+                            option,
+                            *path,
+                            *start.resumed_at));
   }
   RunOutput output(console);
   make_progress(progress_form(options.run.json), output)

@@ -26,11 +26,12 @@ struct RunStart {
 ///         checkpoint of --load that is not whole, if its seed is needed.
 [[nodiscard]] RunStart find_start(const TrainOptions& options, Console& console);
 
-/// Returns whether the checkpoint that --resume found is at or past the last step, and reports it
-/// then. So a job that was queued again ends well.
+/// Returns whether the checkpoint that --resume found is at or past the last step, and the files of
+/// the run's end are there, for the last step written after it. Reports it then, so a job that was
+/// queued again ends well.
 /// `steps`: at which the run ends; none if that is not known yet.
-/// Errors: UsageFile if a file that the run writes at its end is not there; CheckpointMismatch for
-///         a checkpoint of another optimizer or seed.
+/// Errors: UsageFile if the checkpoint is past the last step and such a file is missing;
+///         CheckpointMismatch for a checkpoint of another optimizer or seed.
 [[nodiscard]] bool has_nothing_left(const TrainOptions& options,
                                     const RunStart& start,
                                     const std::optional<std::int64_t>& steps,

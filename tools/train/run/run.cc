@@ -100,7 +100,7 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, RunFolder* folde
     watch_->begin_after(told_);
   }
   next_of_one_process_ = told_ * job.options.run.accumulate;
-  checkpoints_.emplace(job_.options.keeping, *progress_);
+  checkpoints_.emplace(job_.options.keeping, job_.start.resumed_at, *progress_);
   metrics_.emplace(job_, trainer_->steps(), console_);
   timeline_.emplace(job_, *job_.execution.plan, ranks_.stages());
   recovery_.emplace(job_, cluster_, logs_, [this] { return make_trainer(); });
@@ -116,7 +116,7 @@ Trainer TrainRun::make_trainer() {
 void TrainRun::load(const std::string& path) {
   const CheckpointReader file(path);
   load_checkpoint(*trainer_, file, job_.options);
-  if (!has_more_steps()) {
+  if (!has_more_steps() && !job_.start.resumed_at) {
     throw Error(
         Errc::UsageArgument,
         fmt::format("--steps expects a step after the checkpoint's, found {}; '{}' is at step {}: "
@@ -212,7 +212,7 @@ ExitCode TrainRun::finish(Interrupt& interrupt) {
         {{"event", "stopped"}, {"step", trainer_->steps()}});
   }
   bool good = true;
-  if (told_ == begun_) {
+  if (told_ == begun_ && has_more_steps()) {
     reader_.report(trainer_->steps(), has_more_steps());
   } else {
     good = close(interrupt);
@@ -401,15 +401,17 @@ bool TrainRun::close(Interrupt& interrupt) {
       attempt([&] { with_healing(interrupt, work); });
     }
   };
+  attempt_on_ranks([&] { checkpoints_->close(*trainer_); });  // first: the others are newer then
   attempt_on_ranks([&] { save_checkpoint(job_, *trainer_, *progress_); });
   attempt_on_ranks([&] { save_weights(job_, *trainer_, *progress_); });
   attempt_on_ranks([&] { save_module(job_, *trainer_, *progress_); });
-  attempt_on_ranks([&] { checkpoints_->close(*trainer_); });
   interrupt.enter(Interrupt::Phase::Ending);
   bool good = true;
   attempt_on_ranks([&] { good = verify(); });
   attempt_on_ranks([&] { report_end(); });
-  attempt([&] { timeline_->write_costs(console_); });
+  if (told_ > begun_) {
+    attempt([&] { timeline_->write_costs(console_); });
+  }
   attempt([&] { timeline_->close(); });
   attempt([&] { metrics_->close(); });
   reader_.report(told_, told_ < job_.choice.steps);

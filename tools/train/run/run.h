@@ -45,7 +45,7 @@ class TrainRun {
  public:
   /// Starts the workers on `cluster`, which has a rank for every row of the schedule, and loads the
   /// checkpoint, if one is named. `folder`: of --run-dir, or null.
-  /// Errors: those of Trainer; UsageArgument if the checkpoint is already at --steps.
+  /// Errors: those of Trainer; UsageArgument if the checkpoint of --load is already at --steps.
   TrainRun(const TrainJob& job, const Cluster& cluster, RunFolder* folder, Console& console);
 
   /// Trains, saves and reports.

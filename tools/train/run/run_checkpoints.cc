@@ -8,12 +8,15 @@
 
 namespace stagecraft::tools {
 
-RunCheckpoints::RunCheckpoints(const KeepingOptions& options, Progress& progress)
+RunCheckpoints::RunCheckpoints(const KeepingOptions& options,
+                               const std::optional<std::int64_t>& resumed_at,
+                               Progress& progress)
     : progress_(progress),
       every_(options.save_every),
       keep_(static_cast<std::size_t>(options.keep)) {
   if (options.save_dir) {
     checkpoints_.emplace(*options.save_dir, static_cast<int>(options.keep));
+    last_ = options.save_dir == options.resume ? resumed_at.value_or(-1) : -1;
   }
 }
 

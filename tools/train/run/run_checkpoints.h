@@ -20,9 +20,12 @@ namespace stagecraft::tools {
 
 class RunCheckpoints {
  public:
-  /// Does nothing without --save-dir. All arguments must outlive it. Errors: those of
+  /// Does nothing without --save-dir. `resumed_at`: the step of the checkpoint that --resume found,
+  /// which is not saved again to its folder. `progress` must outlive it. Errors: those of
   /// CheckpointFolder.
-  RunCheckpoints(const KeepingOptions& options, Progress& progress);
+  RunCheckpoints(const KeepingOptions& options,
+                 const std::optional<std::int64_t>& resumed_at,
+                 Progress& progress);
 
   /// Saves at the steps of --save-every, but none twice, also if the run repeats it, and reports
   /// saves that have ended, also failed ones. Errors: those of CheckpointFolder::save.
@@ -51,7 +54,7 @@ class RunCheckpoints {
   std::optional<std::int64_t> every_;
   const std::size_t keep_;
   std::optional<CheckpointFolder> checkpoints_;
-  std::int64_t last_ = -1;  ///< the latest step of which a save was begun and has not failed
+  std::int64_t last_ = -1;  ///< the latest step that is saved, or of which a save is under way
   std::map<std::int64_t, std::string> saved_;  ///< files by step: those that the folder keeps
   std::optional<Error> failure_;               ///< of the last save
 };

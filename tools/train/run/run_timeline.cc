@@ -42,7 +42,8 @@ RunTimeline::RunTimeline(const TrainJob& job,
               .processors = static_cast<int>(std::thread::hardware_concurrency()),
               .schedule = traced_schedule(job),
               .planned_with = job.costs} {
-  if (job.options.keeping.trace) {
+  const bool makes_steps = job.start.resumed_at != job.choice.steps;  // else an older trace stays
+  if (job.options.keeping.trace && makes_steps) {
     trace_.emplace(*job.options.keeping.trace, header_);
   }
 }

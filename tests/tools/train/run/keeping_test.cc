@@ -166,10 +166,56 @@ TEST_CASE("a complete run that is queued again ends well", "[tools][keeping]") {
   CHECK_THAT(until("3").out,
              ContainsSubstring("continues from step-000000002.ckpt, after step 2 of 3\n"));
 
-  // A run that has not written a promised file has not ended well.
-  const CommandResult lacks = until("3", {"--save", folder.path() + "/end.ckpt"});
-  CHECK(lacks.exit_code == 2);
-  CHECK_THAT(lacks.err, ContainsSubstring("the run is complete") && ContainsSubstring("--save '"));
+  // Files of the end would be of another step than --steps.
+  const std::string end = folder.path() + "/end.ckpt";
+  const CommandResult past = until("2", {"--save", end});
+  CHECK(past.exit_code == 2);
+  CHECK_THAT(past.err,
+             ContainsSubstring("is at step 3, past --steps 2, and --save '" + end +
+                               "' does not exist: give --steps 3 to write it"));
+  CHECK_FALSE(fs::exists(end));
+  CHECK(until("3", {"--save", end}).exit_code == 0);
+  CHECK_THAT(until("2", {"--save", end}).out, ContainsSubstring("nothing left to do"));
+}
+
+TEST_CASE(
+    "a run that was killed before it wrote the files of its end writes them when queued again",
+    "[tools][keeping]") {
+  const TemporaryFolder folder;
+  const std::string place = folder.path() + "/run",
+                    weights = folder.path() + "/weights.safetensors",
+                    whole = folder.path() + "/whole.safetensors",
+                    module = folder.path() + "/module.pt", trace = folder.path() + "/trace.json",
+                    last = place + "/step-000000003.ckpt";
+  const Words killed = two_stages({"--resume", place, "--save-every", "1", "--trace", trace});
+  REQUIRE(run_train(killed).exit_code == 0);
+  REQUIRE(run_train(two_stages({"--save-weights", whole})).exit_code == 0);
+  const auto saved_at = fs::last_write_time(last);
+  const std::string traced = read_text_file(trace);
+  Words again = killed;
+  again.insert(again.end(),
+               {"--save-weights", weights, "--save-module", module, "--verify", "--costs-out"});
+  again.push_back(folder.path() + "/costs.json");
+
+  const bool is_older = GENERATE(false, true);
+  if (is_older) {  // as of a run with fewer steps
+    (void)folder.write("weights.safetensors", "older");
+    (void)folder.write("module.pt", "");
+    fs::last_write_time(weights, saved_at - std::chrono::seconds(1));
+  }
+  const TrainOutput ended = train_json(again);
+  CHECK(ended.steps.empty());
+  CHECK(ended.others.front().at("event") == "resumed");
+  CHECK(ended.verify.at("bit_equal") == true);
+  CHECK(ended.done.at("steps") == 3);
+  CHECK(read_text_file(weights) == read_text_file(whole));
+  CHECK_FALSE(read_module(module).parameters.empty());
+  CHECK(fs::last_write_time(last) == saved_at);
+  CHECK(read_text_file(trace) == traced);
+  CHECK(names_in(place) ==
+        std::set<std::string>{"step-000000001.ckpt", "step-000000002.ckpt", "step-000000003.ckpt"});
+
+  CHECK_THAT(run_train(again).out, ContainsSubstring("nothing left to do"));
 }
 
 TEST_CASE("a run from the beginning takes no folder that has checkpoints",

@@ -49,7 +49,7 @@ struct KeptRun {
                           {.inputs = {x}, .labels = {x}, .loss = torch::nn::MSELoss()}),
                   "gpipe",
                   AdamW{.lr = 1e-2}};
-  RunCheckpoints kept{{.save_dir = folder.path(), .save_every = 2, .keep = 3}, *progress};
+  RunCheckpoints kept{{.save_dir = folder.path(), .save_every = 2, .keep = 3}, {}, *progress};
 };
 
 }  // namespace
