@@ -26,8 +26,8 @@ struct HostState {
 
 using HostSelf = WorkerHostActor::stateful_pointer<HostState>;
 
-/// Candidate is a worker process that has no place yet.
-struct Candidate {
+/// Newcomer is a worker process that has no place yet.
+struct Newcomer {
   std::shared_ptr<ServedProcess> process;
   AdmissionActor admission;
   Join join;
@@ -52,45 +52,45 @@ struct Candidate {
   }
 };
 
-void ask_for_place(const std::shared_ptr<Candidate>& candidate);
+void ask_for_place(const std::shared_ptr<Newcomer>& newcomer);
 
-void hear(HostSelf self, const std::shared_ptr<Candidate>& candidate, const Joined& answer) {
+void hear(HostSelf self, const std::shared_ptr<Newcomer>& newcomer, const Joined& answer) {
   if (!answer.error.empty()) {
     self->quit();
-    (void)candidate->joined.set_error(to_error(answer.error));
+    (void)newcomer->joined.set_error(to_error(answer.error));
   } else if (!answer.later) {
-    self->attach_functor([process = candidate->process](const caf::error&) {
+    self->attach_functor([process = newcomer->process](const caf::error&) {
       process->ended.set_value("the driver continues with another worker in its place");
     });
-    (void)candidate->joined.set_value({});
+    (void)newcomer->joined.set_value({});
   } else {
     self->quit();
-    if (candidate->left() < kAskAgain) {
-      candidate->fail_in_time(/*has_answered=*/true);
+    if (newcomer->left() < kAskAgain) {
+      newcomer->fail_in_time(/*has_answered=*/true);
     } else {
-      call_later(candidate->process->host, kAskAgain, [candidate] { ask_for_place(candidate); });
+      call_later(newcomer->process->host, kAskAgain, [newcomer] { ask_for_place(newcomer); });
     }
   }
 }
 
 /// The actor joins itself, so that the driver can send it orders.
 WorkerHostActor::behavior_type worker_host(HostSelf self,
-                                           const std::shared_ptr<Candidate>& candidate) {
-  const std::shared_ptr<ServedProcess> process = candidate->process;
-  self->monitor(candidate->admission);
-  self->set_down_handler([process, candidate](const caf::down_msg&) {
+                                           const std::shared_ptr<Newcomer>& newcomer) {
+  const std::shared_ptr<ServedProcess> process = newcomer->process;
+  self->monitor(newcomer->admission);
+  self->set_down_handler([process, newcomer](const caf::down_msg&) {
     process->ended.set_value(kConnectionLost);
-    (void)candidate->joined.set_error(Error(Errc::ClusterMember, "the driver has ended"));
+    (void)newcomer->joined.set_error(Error(Errc::ClusterMember, "the driver has ended"));
   });
-  self->request(candidate->admission, caf::timespan(candidate->left()), candidate->join)
+  self->request(newcomer->admission, caf::timespan(newcomer->left()), newcomer->join)
       .then(
-          [self, candidate](const Joined& answer) { hear(self, candidate, answer); },
-          [self, candidate](const caf::error& why) {
+          [self, newcomer](const Joined& answer) { hear(self, newcomer, answer); },
+          [self, newcomer](const caf::error& why) {
             self->quit();
             if (why == caf::sec::request_timeout) {
-              candidate->fail_in_time(/*has_answered=*/false);
+              newcomer->fail_in_time(/*has_answered=*/false);
             } else {
-              (void)candidate->joined.set_error(Error(Errc::ClusterMember, "the driver has ended"));
+              (void)newcomer->joined.set_error(Error(Errc::ClusterMember, "the driver has ended"));
             }
           });
   return {
@@ -143,16 +143,16 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
       [](const AreYouThere&) { return Here{}; }};
 }
 
-void ask_for_place(const std::shared_ptr<Candidate>& candidate) {
-  candidate->process->host.system().spawn(worker_host, candidate);
+void ask_for_place(const std::shared_ptr<Newcomer>& newcomer) {
+  newcomer->process->host.system().spawn(worker_host, newcomer);
 }
 
 /// Says which build this is, and asks for a place if the driver has the same (HE-1).
-void greet(const std::shared_ptr<Candidate>& candidate) {
+void greet(const std::shared_ptr<Newcomer>& newcomer) {
   const Hello hello{.fingerprint = build_fingerprint()};
   const Future<Welcome> answer = ask<Welcome>(
-      candidate->process->host, candidate->admission, "the driver", candidate->left(), hello);
-  answer.on_ready([candidate, answer, hello] {
+      newcomer->process->host, newcomer->admission, "the driver", newcomer->left(), hello);
+  answer.on_ready([newcomer, answer, hello] {
     try {
       Welcome welcome = answer.get();
       if (welcome.refusal.empty()) {  // the driver may compare less than this worker does
@@ -162,9 +162,9 @@ void greet(const std::shared_ptr<Candidate>& candidate) {
         throw Error(Errc::ClusterMember,
                     "the driver does not admit this worker: " + refusal_text(hello, welcome));
       }
-      ask_for_place(candidate);
+      ask_for_place(newcomer);
     } catch (const Error& error) {
-      (void)candidate->joined.set_error(error);
+      (void)newcomer->joined.set_error(error);
     }
   });
 }
@@ -176,14 +176,14 @@ Future<std::monostate> join_cluster(const std::shared_ptr<ServedProcess>& proces
                                     Join join,
                                     Deadline deadline,
                                     std::string late) {
-  const auto candidate = std::make_shared<Candidate>(Candidate{.process = process,
-                                                               .admission = admission,
-                                                               .join = std::move(join),
-                                                               .deadline = deadline,
-                                                               .late = std::move(late),
-                                                               .joined = {}});
-  Future<std::monostate> joined = candidate->joined.future();
-  greet(candidate);
+  const auto newcomer = std::make_shared<Newcomer>(Newcomer{.process = process,
+                                                            .admission = admission,
+                                                            .join = std::move(join),
+                                                            .deadline = deadline,
+                                                            .late = std::move(late),
+                                                            .joined = {}});
+  Future<std::monostate> joined = newcomer->joined.future();
+  greet(newcomer);
   return joined;
 }
 
