@@ -8,7 +8,30 @@
 #include <mutex>
 #include <utility>
 
+#include <semaphore.h>
+
 namespace stagecraft::simulation {
+namespace {
+
+/// Turn passes from one thread to another. It does not yield while it waits, as
+/// std::binary_semaphore does: on a busy processor each yield costs what others compute meanwhile.
+class Turn {
+ public:
+  Turn() { sem_init(&turn_, 0, 0); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { sem_destroy(&turn_); }
+  void release() { sem_post(&turn_); }
+  void acquire() {
+    while (sem_wait(&turn_) != 0) {  // a signal has come
+    }
+  }
+
+ private:
+  sem_t turn_;
+};
+
+}  // namespace
 
 class Strands::Strand {
  public:
@@ -67,7 +90,7 @@ class Strands::Strand {
     }
   }
 
-  std::binary_semaphore turn_{0}, back_{0};
+  Turn turn_, back_;
   const std::function<bool()>* condition_ = nullptr;
   Time when_;
   std::thread thread_;  // last: it uses all other members

@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <semaphore>
 #include <set>
 #include <thread>
 #include <vector>
