@@ -138,7 +138,7 @@ TEST_CASE("a member whose sum another one refuses fails as a consequence of that
       CHECK_THAT(error.what(), ContainsSubstring("rank 0") && ContainsSubstring("rank 1"));
     }
   }
-  CHECK(codes == std::vector{Errc::WorkerAborted, Errc::WorkerAborted, Errc::Internal});
+  CHECK((codes == std::vector{Errc::WorkerAborted, Errc::WorkerAborted, Errc::Internal}));
 }
 
 TEST_CASE("between hosts a buffer goes once in each direction, not once for each member",
