@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <ostream>
+#include <string>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -69,11 +71,12 @@ RunFolder::RunFolder(const std::string& folder, const RunIdentity& what, Console
   if (failed) {
     refuse_unwritable(folder, failed.value());
   }
+  const std::string* const kept[] = {
+      &places_.checkpoints, &places_.metrics, &places_.strategy, &places_.schedule};
   if (!fs::exists(places_.record, failed) &&
-      (fs::exists(places_.checkpoints, failed) || fs::exists(places_.metrics, failed))) {
-    refuse_run_dir(folder,
-                   "has checkpoints or metrics, but no record of the run that they are of: name a "
-                   "new folder");
+      std::ranges::any_of(kept,
+                          [&](const std::string* path) { return fs::exists(*path, failed); })) {
+    refuse_run_dir(folder, "has files of a run, but no record of what it is: name a new folder");
   }
   file_ = open(places_.record.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0) {
@@ -107,6 +110,16 @@ void RunFolder::lock() {
 void RunFolder::begin(const RunIdentity& what) {
   const RunRecord record = read_run_record(folder_);
   if (record.events.empty()) {  // new, or its first start ended before it had a whole line
+    const off_t size = lseek(file_, 0, SEEK_END);
+    std::string begun(static_cast<std::size_t>(std::max<off_t>(size, 0)), '\0');
+    if (size < 0 || pread(file_, begun.data(), begun.size(), 0) != size) {
+      refuse_unwritable(folder_, errno);
+    }
+    if (begun.find('\n') != std::string::npos) {
+      refuse_run_dir(
+          folder_,
+          "has a record.jsonl that is no record of a run, or is broken: name a new folder");
+    }
     if (ftruncate(file_, 0) != 0) {
       refuse_unwritable(folder_, errno);
     }

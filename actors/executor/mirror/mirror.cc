@@ -90,6 +90,7 @@ void Mirror::committed(Submission step,
 void Mirror::begin(Submission round, std::int64_t updates, const std::vector<NamedTensor>& state) {
   at::Tensor copy;
   std::exception_ptr failure;
+  arriving_ = {};
   try {
     arriving_ = transport_->receive(before_, mirror_tag(plan_, epoch_, round));
     copy = make_copy(state);
@@ -133,7 +134,6 @@ void Mirror::take_in() {
   const Future<at::Tensor> arrival = std::exchange(arriving_, {});
   try {
     keeper_.arrived(arrival.get());
-    has_failed_ = false;
   } catch (const Error&) {
     fail(std::current_exception());
   }
@@ -142,6 +142,15 @@ void Mirror::take_in() {
 Submission Mirror::newest_kept() {
   take_in();
   return keeper_.newest_kept();
+}
+
+void Mirror::agreed(Submission oldest) {
+  if (keeper_.agreed(oldest)) {
+    has_failed_ = false;
+  }
+  if (!keeper_.round_under_way()) {
+    arriving_ = {};  // of a round that was given up: the step may not begin another one
+  }
 }
 
 MirrorStock Mirror::stock() {

@@ -49,7 +49,7 @@ class Mirror {
 
   /// Returns the round for the ballot; agreed() takes the result of the vote.
   [[nodiscard]] Submission newest_kept();
-  void agreed(Submission oldest) { keeper_.agreed(oldest); }
+  void agreed(Submission oldest);
 
   [[nodiscard]] MirrorStock stock();
   /// Returns a packed copy (packed_state.h). Errors: WorkerLost if there is none.

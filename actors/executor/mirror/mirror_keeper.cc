@@ -99,12 +99,14 @@ Submission MirrorKeeper::newest_kept() const {
   return kNoRound;
 }
 
-void MirrorKeeper::agreed(Submission oldest) {
+bool MirrorKeeper::agreed(Submission oldest) {
   if (oldest == kFailedRound) {
     under_way_.reset();
   } else if (under_way_ && oldest >= under_way_->id) {
     settled_ = std::exchange(under_way_, std::nullopt);
+    return true;
   }
+  return false;
 }
 
 std::vector<std::int64_t> MirrorKeeper::own_states() const {

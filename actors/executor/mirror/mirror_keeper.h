@@ -62,8 +62,9 @@ class MirrorKeeper {
 
   /// Returns the round for the ballot (MI-2); -1 while there is none, -2 if one has failed.
   [[nodiscard]] Submission newest_kept() const;
-  /// Takes the result of the vote: every rank's newest_kept() is `oldest` or later.
-  void agreed(Submission oldest);
+  /// Takes the result of the vote: every rank's newest_kept() is `oldest` or later. Returns whether
+  /// the round in progress has settled.
+  bool agreed(Submission oldest);
 
   /// Return the states of which there is a copy of this rank, or of the rank before it, as their
   /// numbers of updates; ascending.

@@ -130,11 +130,27 @@ TEST_CASE("a first start that left half a line leaves a new folder", "[tools][ru
   CHECK(read_run_record(scene.path).what == kLlama);
 }
 
+TEST_CASE("a record that is none, or is broken, is left as it is", "[tools][run][refusals]") {
+  for (const std::string text :
+       {std::string("{\"my\": 1}\n{\"own\": 2}\n"), std::string(100, '\0') + "\n"}) {
+    Scene scene;
+    fs::create_directories(scene.path);
+    std::ofstream(scene.record()) << text;
+    CHECK_THROWS_WITH(scene.start(), ContainsSubstring("is no record of a run, or is broken"));
+    CHECK(fs::file_size(scene.record()) == text.size());
+  }
+  Scene scene;
+  fs::create_directories(scene.path);
+  std::ofstream(scene.path + "/strategy.txt") << "mine";
+  CHECK_THROWS_WITH(scene.start(), ContainsSubstring("has files of a run"));
+  CHECK(fs::file_size(scene.path + "/strategy.txt") == 4);
+}
+
 TEST_CASE("what is no run folder is refused", "[tools][run][refusals]") {
   Scene scene;
   SECTION("checkpoints of a run without a record") {
     fs::create_directories(scene.path + "/checkpoints");
-    CHECK_THAT(scene.refusal(), ContainsSubstring("no record of the run that they are of"));
+    CHECK_THAT(scene.refusal(), ContainsSubstring("no record of what it is"));
   }
   SECTION("a record that does not say what its run is") {
     fs::create_directories(scene.path);

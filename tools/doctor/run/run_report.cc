@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/count_text.h"
+#include "stagecraft/base/printable.h"
 #include "stagecraft/tools/common/command_json.h"
 
 namespace stagecraft::tools {
@@ -42,7 +43,8 @@ std::optional<std::pair<std::int64_t, std::int64_t>> steps_made_again(const RunD
 
 std::string steps_text(const RunDiagnosis& run) {
   if (!run.steps) {
-    return "it ended before it began to train";
+    return run.state == RunState::Running ? "it has not begun to train"
+                                          : "it ended before it began to train";
   }
   return fmt::format("{} of {} are made", run.made.value_or(0), *run.steps);
 }
@@ -60,7 +62,7 @@ std::string checkpoint_text(const RunDiagnosis& run) {
 }
 
 std::string report_line(const char* name, const std::string& text) {
-  return fmt::format("{:<11}{}\n", name, text);
+  return fmt::format("{:<11}{}\n", name, printable(text));
 }
 
 template <class T>
@@ -71,7 +73,7 @@ Report or_null(const std::optional<T>& value) {
 }  // namespace
 
 std::string run_report_text(const RunDiagnosis& run) {
-  std::string text = fmt::format("{} {}\n", run.folder, run.how);
+  std::string text = fmt::format("{} {}\n", run.folder, printable(run.how));
   text +=
       report_line("started",
                   fmt::format("{}{}",

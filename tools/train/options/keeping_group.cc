@@ -62,6 +62,11 @@ void check_keeping(const KeepingOptions& o, const CLI::App& app) {
         "--run-dir expects no --load: its run continues from its own checkpoints; begin from "
         "others with --load-weights, or leave one of the two out");
   }
+  if (o.resume && o.run_dir && !o.save_dir) {
+    refuse(
+        "--run-dir expects no --resume: its run continues from its own checkpoints, and must not "
+        "remove others; name --save-dir too, or leave --resume out");
+  }
   if (o.load && o.resume) {
     refuse(
         "--resume expects no --load, which names the checkpoint itself; leave one of the two out");
@@ -88,7 +93,7 @@ void settle_run_folder(KeepingOptions& o) {
   const RunPlaces places(*o.run_dir);
   o.logs = places.logs;
   o.metrics = o.metrics.value_or(places.metrics);
-  o.save_dir = o.save_dir ? o.save_dir : o.resume.value_or(places.checkpoints);
+  o.save_dir = o.save_dir.value_or(places.checkpoints);
   o.resume = o.resume ? o.resume : o.save_dir;
 }
 

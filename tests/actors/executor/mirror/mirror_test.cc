@@ -442,6 +442,24 @@ TEST_CASE("a copy that cannot be sent fails no step and costs one recovery point
   CHECK(pair.ends[1]->bytes_waiting() == 0);
 }
 
+TEST_CASE("a copy of a round that was given up may come late, also if no other round has begun",
+          "[executor][mirror]") {
+  MirrorPair pair;
+  pair.restart(0);
+  pair.ends[0]->fail_send(2, Error(Errc::TransportRefused, "injected"));
+  pair.ends[1]->hold_sends();
+  pair.step(1);
+  const Submission oldest = std::min(pair.mirrors[0].newest_kept(), pair.mirrors[1].newest_kept());
+  for (Mirror& mirror : pair.mirrors) {  // a vote after which the step fails
+    mirror.agreed(oldest);
+  }
+  pair.ends[1]->release_sends();
+  CHECK(pair.recovery_without(0) == 0);
+  pair.step(2);
+  CHECK(pair.recovery_without(0) == 2);
+  CHECK(pair.recovery_without(1) == 2);
+}
+
 TEST_CASE("after a recovery older copies stay until those of its state are whole",
           "[executor][mirror]") {
   MirrorPair pair;

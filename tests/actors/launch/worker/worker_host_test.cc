@@ -18,12 +18,12 @@ using Catch::Matchers::ContainsSubstring;
 struct JoinScene {
   explicit JoinScene(std::function<Joined(int times)> answers,
                      const Welcome& welcome = same_build())
-      : admission(
-            host.system().spawn([=](AdmissionActor::pointer self) -> AdmissionActor::behavior_type {
+      : admission(host.system().spawn(
+            [=, this](AdmissionActor::pointer self) -> AdmissionActor::behavior_type {
               const auto times = std::make_shared<int>(0);
               return {[=](const Hello&) { return welcome; },
                       [=, this](const Join&) {
-                        worker = caf::actor_cast<caf::actor>(self->current_sender());
+                        worker = caf::actor_cast<WorkerHostActor>(self->current_sender());
                         return answers(++*times);
                       },
                       [](const PeerCut&) {}};

@@ -59,8 +59,11 @@ TEST_CASE("a run folder gives the other files their places", "[tools][options]")
   CHECK(given.save_dir == "kept");
   CHECK(given.resume == "kept");
   CHECK(given.metrics == "table");
-  const KeepingOptions resumed = options_of({"--run-dir", "run", "--resume", "old"}).keeping;
-  CHECK(resumed.save_dir == "old");
+  CHECK_THAT(failure_of({"--run-dir", "run", "--resume", "old"}),
+             ContainsSubstring("--run-dir expects no --resume"));
+  const KeepingOptions resumed =
+      options_of({"--run-dir", "run", "--resume", "old", "--save-dir", "new"}).keeping;
+  CHECK(resumed.save_dir == "new");
   CHECK(resumed.resume == "old");
   CHECK(options_of({}).keeping.logs.empty());
   CHECK_THAT(failure_of({"--run-dir", "run", "--load", "x"}),

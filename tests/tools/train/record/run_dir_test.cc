@@ -133,7 +133,7 @@ TEST_CASE("a run whose worker is killed names its log, and the doctor its end", 
   RunningCommand run(folder.train(kLong));
   run.keep_pace();
   wait_for_step(run, 5);
-  REQUIRE(kill(workers_of_command().at(1), SIGKILL) == 0);
+  REQUIRE(kill(run.children().at(1), SIGKILL) == 0);
   const CommandResult end = run.wait();
   INFO(end.err);
   CHECK(end.exit_code == 1);
@@ -163,7 +163,7 @@ TEST_CASE("a healed run names the log of the lost worker; its successor has its 
   RunningCommand run(folder.train(longer(kLong, {"--restarts", "2"})));
   run.keep_pace();
   wait_for_step(run, 3);
-  REQUIRE(kill(workers_of_command().at(0), SIGKILL) == 0);
+  REQUIRE(kill(run.children().at(0), SIGKILL) == 0);
   const CommandResult end = run.wait(std::chrono::seconds(300));
   INFO(end.err);
   REQUIRE(end.exit_code == 0);
