@@ -20,7 +20,7 @@ TEST_CASE("the run of a job trains by the job's plan, and lowers nothing again",
   const TrainJob job = make_job(options, find_start(options, console), console);
   CHECK(job.execution.schedule == job.choice.schedule);
   REQUIRE(job.execution.plan.use_count() == 1);
-  const TrainRun run(job, Cluster::local(job.choice.layout.ranks()), console);
+  const TrainRun run(job, Cluster::local(job.choice.layout.ranks()), nullptr, console);
   CHECK(job.execution.plan.use_count() > 1);  // the trainer of the run holds it too
 }
 

@@ -42,7 +42,7 @@ std::vector<Ending> endings_on(const std::vector<Cluster>& clusters,
   for (const Cluster& cluster : clusters) {
     std::ostringstream out;
     tools::Console console{.in = in, .out = out, .err = err};
-    const tools::ExitCode code = tools::TrainRun(job, cluster, console).run();
+    const tools::ExitCode code = tools::TrainRun(job, cluster, nullptr, console).run();
     CAPTURE(out.str(), err.str());
     REQUIRE(code == tools::ExitCode::Good);
     endings.push_back(ending_of(out.str()));
