@@ -131,7 +131,7 @@ TEST_CASE("a first start that left half a line leaves a new folder", "[tools][ru
 }
 
 TEST_CASE("a record that is none, or is broken, is left as it is", "[tools][run][refusals]") {
-  for (const std::string text :
+  for (const std::string& text :
        {std::string("{\"my\": 1}\n{\"own\": 2}\n"), std::string(100, '\0') + "\n"}) {
     Scene scene;
     fs::create_directories(scene.path);
