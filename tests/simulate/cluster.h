@@ -90,6 +90,9 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// gets no memory.
   [[nodiscard]] bool is_refused_memory();
 
+  /// Returns whether workers come by themselves, as the seed draws; else the driver starts them.
+  [[nodiscard]] bool workers_come() const { return options_.workers_come; }
+
   // ---- Launcher -------------------------------------------------------------------------------
 
   [[nodiscard]] ActorHost& host() const override { return network_.world().host(); }
