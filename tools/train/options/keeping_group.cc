@@ -62,11 +62,6 @@ void check_keeping(const KeepingOptions& o, const CLI::App& app) {
         "--run-dir expects no --load: its run continues from its own checkpoints; begin from "
         "others with --load-weights, or leave one of the two out");
   }
-  if (o.resume && o.run_dir && !o.save_dir) {
-    refuse(
-        "--run-dir expects no --resume: its run continues from its own checkpoints, and must not "
-        "remove others; name --save-dir too, or leave --resume out");
-  }
   if (o.load && o.resume) {
     refuse(
         "--resume expects no --load, which names the checkpoint itself; leave one of the two out");
@@ -89,6 +84,12 @@ void check_keeping(const KeepingOptions& o, const CLI::App& app) {
 void settle_run_folder(KeepingOptions& o) {
   if (!o.run_dir) {
     return;
+  }
+  if (o.resume && !o.save_dir) {
+    wrong_usage(
+        kTrainCommand,
+        "--run-dir expects no --resume: its run continues from its own checkpoints, and must not "
+        "remove others; name --save-dir too, or leave --resume out");
   }
   const RunPlaces places(*o.run_dir);
   o.logs = places.logs;
