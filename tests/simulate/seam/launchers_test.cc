@@ -14,10 +14,11 @@ tests::LauncherUnderTest simulated_launcher(Network& network) {
   const auto rank_of = [](const Processes& all, std::int64_t process) {
     return all.place(Rank(0)).process == process ? Rank(0) : Rank(1);
   };
-  tests::LauncherUnderTest tested{.launcher = processes,
-                                  .cause_of_kill = "was killed",
-                                  .host = processes->workers_come() ? "simulated" : "",
-                                  .bring = {}};
+  tests::LauncherUnderTest tested{
+      .launcher = processes,
+      .cause_of_kill = processes->workers_come() ? "is out of reach" : "was killed",
+      .host = processes->workers_come() ? "simulated" : "",
+      .bring = {}};
   tested.starts_early = true;
   tested.gives_up_soon = true;
   const std::weak_ptr<Processes> known = processes;
