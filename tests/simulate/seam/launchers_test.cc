@@ -16,7 +16,8 @@ tests::LauncherUnderTest simulated_launcher(Network& network) {
   };
   tests::LauncherUnderTest tested{
       .launcher = processes,
-      .cause_of_kill = processes->workers_come() ? "is out of reach" : "was killed",
+      // How a child has ended is sometimes learned late: then its silence is the cause.
+      .cause_of_kill = processes->workers_come() ? "is out of reach" : "process",
       .host = processes->workers_come() ? "simulated" : "",
       .bring = {}};
   tested.starts_early = true;
