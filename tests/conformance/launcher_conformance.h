@@ -45,6 +45,8 @@ struct LauncherUnderTest {
   /// Returns whether the cause of the rank's end follows its loss within kCauseLimit. Empty: it
   /// should, but the load of the host decides.
   std::function<bool(int rank)> is_told_in_time = nullptr;
+  /// The cause if the loss of the killed worker is known long before its end; empty: never.
+  std::string late_cause_of_kill = {};
 };
 
 using MakeLauncher = std::function<LauncherUnderTest()>;

@@ -287,7 +287,7 @@ void Processes::join(ProcessNumber number, const Join& said, std::chrono::millis
       return;
     }
     trouble(processes_.at(number), number);
-    // What the process does until it ends must not count.
+    // Until it ends, the process goes on, and nobody may take what it does for the work of a rank.
     const auto end_it = [this, number, why] {
       end(number, fmt::format("ended with exit status 1: {}", why));
     };

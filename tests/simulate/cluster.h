@@ -174,9 +174,8 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   const std::shared_ptr<Ports> ports_ = std::make_shared<Ports>();
   std::vector<ProcessNumber> current_;  ///< by rank
   std::map<ProcessNumber, Process> processes_;
-  // Of this driver:
-  std::shared_ptr<Fleet> fleet_;
-  Ground* ground_ = nullptr;  ///< the fleet's
+  std::shared_ptr<Fleet> fleet_;  ///< of the present driver
+  Ground* ground_ = nullptr;      ///< the fleet's
   ProcessNumber last_process_ = 0;
   std::uint64_t last_plan_ = 0;
   bool has_let_in_stranger_ = false;

@@ -139,9 +139,13 @@ class Run {
     }
   }
 
-  void kill_soon() {
-    const Rank rank(
+  Rank any_rank() {
+    return Rank(
         static_cast<int>(world_.random().below(static_cast<std::uint64_t>(options_.ranks))));
+  }
+
+  void kill_soon() {
+    const Rank rank = any_rank();
     world_.at_count(world_.count() + static_cast<std::int64_t>(world_.random().below(30)),
                     [this, rank] {
                       if (!is_done_ && processes_->kill(rank)) {
@@ -160,12 +164,9 @@ class Run {
 
   /// Replaces ranks that are lost; now and then one that may only be late.
   void replace(const Cluster& cluster) {
-    const int late =
-        world_.random().one_in(4)
-            ? static_cast<int>(world_.random().below(static_cast<std::uint64_t>(options_.ranks)))
-            : -1;
+    const Rank late = world_.random().one_in(4) ? any_rank() : kDriver;  // the driver: none
     for (int r = 0; r < options_.ranks; ++r) {
-      if (processes_->is_known_lost(Rank(r)) || r == late) {
+      if (processes_->is_known_lost(Rank(r)) || Rank(r) == late) {
         lost_.insert(r);
         try {
           cluster.replace(Rank(r));
@@ -241,6 +242,7 @@ class Run {
     if (!trainer) {
       trainer.emplace(cluster, unbroken_.execution, tests::course_optimizer(), trainer_options());
       needs_state_ = has_stepped_ = is_loading_ = false;
+      other_.reset();
       lost_.clear();
       world_.tell("driver", "has a trainer");
       (void)load(saves, *trainer);

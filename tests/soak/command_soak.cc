@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stagecraft/base/median.h"
+#include "stagecraft/base/split.h"
 #include "stagecraft/tests/faults/process_view.h"
 #include "stagecraft/tests/faults/violation.h"
 #include "stagecraft/tests/support/command.h"
@@ -66,15 +67,6 @@ Words train_words(const RunKind& kind) {
   return words;
 }
 
-Words cells_of(const std::string& row) {
-  Words cells;
-  std::istringstream text(row);
-  for (std::string cell; std::getline(text, cell, ',');) {
-    cells.push_back(cell);
-  }
-  return cells;
-}
-
 /// Holds what a run has computed: its weights, and by step the cells of its metrics that do not
 /// depend on the machine. Those of a step whose results were lost are empty.
 struct Computed {
@@ -86,13 +78,13 @@ struct Computed {
 Computed read_computed(const std::string& weights, const std::string& metrics) {
   Computed computed{.weights = read_text_file(weights), .steps = {}};
   std::istringstream rows(read_text_file(metrics + "/metrics.csv"));
-  std::string row;
-  std::getline(rows, row);
-  const Words names = cells_of(row);
+  std::string header, row;
+  std::getline(rows, header);
+  const auto names = split(header, ',');
   std::int64_t last = 0;
   while (std::getline(rows, row)) {
-    const Words cells = cells_of(row);
-    const std::int64_t step = std::stoll(cells.front());
+    const auto cells = split(row, ',');
+    const std::int64_t step = std::stoll(row);
     if (step == last && step == kSteps) {
       continue;
     }

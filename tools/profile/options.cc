@@ -32,12 +32,11 @@ void add_all(CLI::App& app, ProfileRequest& r) {
       ->type_name("N,...")
       ->delimiter(',')
       ->check(whole_number(1));
-  add_choice<Precision>(
-      app,
-      "--precision",
-      r.precision,
-      {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}, {"fp16", Precision::Float16}},
-      "bf16, fp16: compute in bfloat16 or float16 where that is safe (autocast)");
+  add_choice<Precision>(app,
+                        "--precision",
+                        r.precision,
+                        precision_words(),
+                        "bf16, fp16: compute in bfloat16 or float16 where that is safe (autocast)");
   app.add_option("--threads-per-worker", r.threads, "threads inside one operator")
       ->check(whole_number(1, kMostThreads));
   add_choice<RankHomes>(

@@ -110,12 +110,7 @@ void RunFolder::lock() {
 void RunFolder::begin(const RunIdentity& what) {
   const RunRecord record = read_run_record(folder_);
   if (record.events.empty()) {  // new, or its first start ended before it had a whole line
-    const off_t size = lseek(file_, 0, SEEK_END);
-    std::string begun(static_cast<std::size_t>(std::max<off_t>(size, 0)), '\0');
-    if (size < 0 || pread(file_, begun.data(), begun.size(), 0) != size) {
-      refuse_unwritable(folder_, errno);
-    }
-    if (begun.find('\n') != std::string::npos) {
+    if (record.lines > (record.is_torn ? 1 : 0)) {
       refuse_run_dir(
           folder_,
           "has a record.jsonl that is no record of a run, or is broken: name a new folder");
@@ -138,9 +133,7 @@ void RunFolder::begin(const RunIdentity& what) {
                                other,
                                folder_));
   }
-  char last = '\n';
-  const off_t size = lseek(file_, 0, SEEK_END);
-  torn_ = size > 0 && pread(file_, &last, 1, size - 1) == 1 && last != '\n';
+  torn_ = record.is_torn;
 }
 
 /// Returns 0, or the errno of the failure.

@@ -66,6 +66,8 @@ RunRecord read_run_record(const std::string& folder) {
   std::ifstream file(path);
   RunRecord record;
   for (std::string line; std::getline(file, line);) {
+    ++record.lines;
+    record.is_torn = file.eof();
     if (line.empty()) {
       continue;
     }
@@ -79,6 +81,13 @@ RunRecord read_run_record(const std::string& folder) {
     refuse_folder(folder, fmt::format("whose record.jsonl cannot be read: {}", strerror(errno)));
   }
   return record;
+}
+
+std::string boot_id() {
+  std::string id;
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::getline(file, id);
+  return id;
 }
 
 bool is_run_going_on(const std::string& folder) {

@@ -34,11 +34,16 @@ struct RunRecord {
   RunIdentity what;                            ///< empty: no whole line says it
   std::vector<nlohmann::ordered_json> events;  ///< objects with an `event`, in order
   int damaged = 0;                             ///< lines that are not whole
+  int lines = 0;                               ///< all, also empty ones
+  bool is_torn = false;                        ///< the last one has no end
 };
 
 /// Reads the record.
 /// Errors: UsageFile if the folder does not exist, has no record, or cannot be read.
 [[nodiscard]] RunRecord read_run_record(const std::string& folder);
+
+/// Returns the id of the system's present run, by which its end shows.
+[[nodiscard]] std::string boot_id();
 
 /// Returns whether a process has the folder open for its run, as far as the file system tells.
 [[nodiscard]] bool is_run_going_on(const std::string& folder);

@@ -61,11 +61,7 @@ void MirrorKeeper::restart(std::optional<std::int64_t> kept) {
   std::optional<Round> left;
   if (kept) {
     // Belongs to no round: a ballot with this number agrees to none.
-    left = Round{.id = kNoRound,
-                 .updates = *kept,
-                 .own = own(*kept),
-                 .kept = this->kept(*kept),
-                 .has_failed = false};
+    left = Round{.id = kNoRound, .updates = *kept, .own = own(*kept), .kept = this->kept(*kept)};
   }
   settled_ = std::move(left);
   under_way_.reset();
@@ -73,8 +69,7 @@ void MirrorKeeper::restart(std::optional<std::int64_t> kept) {
 
 void MirrorKeeper::begin(Submission round, std::int64_t updates, at::Tensor own) {
   SC_CHECK(!under_way_, "one round of mirroring is under way at a time");
-  under_way_ = Round{
-      .id = round, .updates = updates, .own = std::move(own), .kept = {}, .has_failed = false};
+  under_way_ = Round{.id = round, .updates = updates, .own = std::move(own), .kept = {}};
 }
 
 void MirrorKeeper::arrived(at::Tensor copy) {

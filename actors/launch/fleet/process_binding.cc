@@ -121,13 +121,6 @@ class ProcessBinding final : public Binding {
   }
   [[nodiscard]] int place_of(Rank rank) const { return place_in(options_, rank); }
   [[nodiscard]] int ranks() const { return static_cast<int>(launched_.size()); }
-  [[nodiscard]] Rank first_rank_in(int place) const {
-    Rank rank(0);
-    while (place_of(rank) != place) {
-      rank = Rank(rank.value + 1);
-    }
-    return rank;
-  }
   /// Returns the longest wait for the answer of a worker process.
   [[nodiscard]] std::chrono::milliseconds host_limit() const {
     return std::min<std::chrono::milliseconds>(kHostLimit, options_.join_deadline);
@@ -165,7 +158,7 @@ class ProcessBinding final : public Binding {
       if (error.code() == Errc::ClusterMember) {
         fleet_->throw_lost({member.place, member.incarnation});
       }
-      throw error.with({.rank = first_rank_in(member.place)});
+      throw error.with({.rank = first_rank_in(options_, member.place)});
     }
   }
 

@@ -16,6 +16,7 @@
 #include "stagecraft/actors/launch/network/resolve.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/log.h"
+#include "stagecraft/base/time_left.h"
 
 namespace stagecraft {
 namespace {
@@ -28,12 +29,6 @@ using Time = std::chrono::steady_clock::time_point;
 constexpr milliseconds kOneAddress{1000};
 /// Pause between two rounds.
 constexpr milliseconds kAgain{100};
-
-milliseconds left(Time deadline) {
-  return std::max(
-      milliseconds(0),
-      std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now()));
-}
 
 /// Returns 0, or the system's number for why no listener took the connection.
 int knock(const addrinfo& there, milliseconds patience) {
@@ -65,7 +60,7 @@ Round look_around(const std::string& host, std::uint16_t port, Time deadline) {
     const Addresses all = resolve(host, port);
     for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
       const std::string address = in_digits(*one->ai_addr);
-      const int fault = knock(*one, std::min(kOneAddress, left(deadline)));
+      const int fault = knock(*one, std::min(kOneAddress, time_left(deadline)));
       if (fault == 0) {
         round.found = address;
         return round;
@@ -89,7 +84,7 @@ std::string find_listener(const std::string& host, std::uint16_t port, milliseco
     if (!round.found.empty()) {
       return round.found;
     }
-    if (left(deadline) < kAgain) {
+    if (time_left(deadline) < kAgain) {
       throw Error(Errc::ClusterTimeout,
                   fmt::format("nobody has answered at {} within {} ms ({}): start the driver, or "
                               "join it at the address that it prints",

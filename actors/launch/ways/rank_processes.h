@@ -18,6 +18,9 @@ namespace stagecraft {
 /// Returns the place of the rank's process. Requires: the rank lives elsewhere.
 [[nodiscard]] int place_in(const SpawnOptions& options, Rank rank);
 
+/// Returns the first rank of a place.
+[[nodiscard]] Rank first_rank_in(const SpawnOptions& options, int place);
+
 /// Returns how many processes the first `ranks` ranks need.
 [[nodiscard]] int places_for(const SpawnOptions& options, int ranks);
 

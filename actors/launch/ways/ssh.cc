@@ -11,18 +11,10 @@
 #include "stagecraft/actors/launch/ways/started_worker.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/shell_word.h"
 
 namespace stagecraft {
 namespace {
-
-/// Quotes any text as one word of a shell.
-std::string shell_word(std::string_view word) {
-  std::string made = "'";
-  for (const char c : word) {
-    made += c == '\'' ? "'\\''" : std::string(1, c);
-  }
-  return made + "'";
-}
 
 class WorkersBySsh final : public WorkerWay {
  public:

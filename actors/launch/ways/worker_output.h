@@ -3,7 +3,7 @@
 ///
 ///     [rank 2 node-b] 2026-11-23T02:41:07 warning ...
 ///
-/// Lines of several workers come whole. Any thread.
+/// Lines of several workers come whole. Thread: the one that reads this worker's output.
 /// OUT-1: a worker that writes without end does not fill the disk: a file that has grown to its
 ///        bound becomes FILE.old, in place of an older one, and a new file continues it.
 #pragma once

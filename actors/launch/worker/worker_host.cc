@@ -1,6 +1,5 @@
 #include "stagecraft/actors/launch/worker/worker_host.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "stagecraft/base/check.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/process_end.h"
+#include "stagecraft/base/time_left.h"
 #include "stagecraft/futures/routing/routed.h"
 
 namespace stagecraft {
@@ -26,6 +26,12 @@ struct HostState {
 
 using HostSelf = WorkerHostActor::stateful_pointer<HostState>;
 
+std::shared_ptr<Transport> endpoint_of(const HostState& state, NetworkId network, Rank rank) {
+  const auto found = state.networks.find(network);
+  SC_CHECK(found != state.networks.end(), "a rank's network is open when it starts");
+  return found->second->endpoint(rank);
+}
+
 /// Newcomer is a worker process that has no place yet.
 struct Newcomer {
   std::shared_ptr<ServedProcess> process;
@@ -35,11 +41,7 @@ struct Newcomer {
   std::string late;
   Promise<std::monostate> joined;
 
-  [[nodiscard]] std::chrono::milliseconds left() const {
-    return std::max(
-        std::chrono::milliseconds(0),
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::current()->now()));
-  }
+  [[nodiscard]] std::chrono::milliseconds left() const { return time_left(deadline); }
   /// `has_answered`: that there is no place.
   void fail_in_time(bool has_answered) {
     (void)joined.set_error(
@@ -115,9 +117,7 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
       [self, process](const StartRank& m) {
         RankStarted started;
         try {
-          const auto found = self->state.networks.find(m.network);
-          SC_CHECK(found != self->state.networks.end(), "a rank's network is open when it starts");
-          started.worker = process->start_rank(m.rank, found->second->endpoint(m.rank));
+          started.worker = process->start_rank(m.rank, endpoint_of(self->state, m.network, m.rank));
         } catch (const Error& error) {
           started.error = to_chain(error);
         }
@@ -126,10 +126,11 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
       [self, process](const StartActors& m) {
         ActorsStarted started;
         try {
-          const auto found = self->state.networks.find(m.network);
-          SC_CHECK(found != self->state.networks.end(), "a rank's network is open when it starts");
-          self->state.actors[{m.network, m.rank}] = std::make_unique<RankActors>(
-              found->second->endpoint(m.rank), m.generation, process->types, process->values);
+          self->state.actors[{m.network, m.rank}] =
+              std::make_unique<RankActors>(endpoint_of(self->state, m.network, m.rank),
+                                           m.generation,
+                                           process->types,
+                                           process->values);
         } catch (const Error& error) {
           started.error = to_chain(error);
         }

@@ -21,6 +21,7 @@
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/host_name.h"
 #include "stagecraft/base/process/standstill.h"
+#include "stagecraft/base/time_left.h"
 #include "stagecraft/futures/transport/shared_memory/memory_file.h"
 
 namespace stagecraft {
@@ -76,12 +77,6 @@ DataPortOptions ending(const std::shared_ptr<const TemporaryCredentials>& handed
               }};
 }
 
-std::chrono::milliseconds left(Deadline deadline) {
-  return std::max(std::chrono::milliseconds(0),
-                  std::chrono::duration_cast<std::chrono::milliseconds>(
-                      deadline - std::chrono::steady_clock::now()));
-}
-
 }  // namespace
 
 std::string run_worker_process(const WorkerProcessOptions& options,
@@ -102,7 +97,7 @@ std::string run_worker_process(const WorkerProcessOptions& options,
   const std::string driver = find_listener(options.host, options.port, options.patience);
   const std::string bind = told.empty() ? address_towards(driver) : told;
   ActorHost& host = open_control_plane(credentials, options.heartbeat);
-  const AdmissionActor admission = find_admission(host, driver, options.port, left(deadline));
+  const AdmissionActor admission = find_admission(host, driver, options.port, time_left(deadline));
   DataPortOptions port = ending(handed_over);
   port.bind = any_port_of(bind);
   port.shared_memory = MemoryFile::usual_limit();

@@ -16,12 +16,14 @@ tests::LauncherUnderTest simulated_launcher(Network& network) {
   };
   tests::LauncherUnderTest tested{
       .launcher = processes,
-      // How a child has ended is sometimes learned late: then its silence is the cause.
-      .cause_of_kill = processes->workers_come() ? "is out of reach" : "process",
+      .cause_of_kill = processes->workers_come() ? "is out of reach" : "was killed",
       .host = processes->workers_come() ? "simulated" : "",
       .bring = {}};
   tested.starts_early = true;
   tested.gives_up_soon = true;
+  if (!processes->workers_come()) {
+    tested.late_cause_of_kill = "still runs and has been silent";
+  }
   const std::weak_ptr<Processes> known = processes;
   tested.send_signal = [known, rank_of](std::int64_t process, int signal) {
     const auto all = known.lock();

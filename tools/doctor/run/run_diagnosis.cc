@@ -13,6 +13,7 @@
 #include "stagecraft/base/count_text.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/process/host_name.h"
+#include "stagecraft/base/shell_word.h"
 #include "stagecraft/tools/common/exit_code.h"
 #include "stagecraft/tools/common/interrupt.h"
 #include "stagecraft/tools/run_record/run_record.h"
@@ -119,17 +120,12 @@ std::optional<std::int64_t> last_step_in(const std::string& folder) {
   return last;
 }
 
+/// Quotes a word of a shell if it needs that.
 std::string quoted_word(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+:,./@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
-    return word;
-  }
-  std::string text = "'";
-  for (const char c : word) {
-    text += c == '\'' ? "'\\''" : std::string(1, c);
-  }
-  return text + "'";
+  const bool is_plain = !word.empty() && word.find_first_not_of(kPlain) == std::string::npos;
+  return is_plain ? word : shell_word(word);
 }
 
 /// Returns the command of a start, as a line for a shell.
@@ -179,13 +175,10 @@ std::string process_text(const Event& start) {
 /// Returns what is known of a process that ended without a word.
 std::string killed_text(const Event& start) {
   const std::string who = process_text(start);
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  std::getline(file, boot);
   if (field<std::string>(start, "host", "") != host_name()) {
     return fmt::format("{} has said no end: it was killed, or its host ended; ask there", who);
   }
-  return field<std::string>(start, "boot", "") == boot
+  return field<std::string>(start, "boot", "") == boot_id()
              ? fmt::format("{} was killed without a word: `dmesg` says whether memory was used up",
                            who)
              : fmt::format("{} ended with its host, which has started anew since", who);

@@ -63,8 +63,7 @@ std::string completing(const TrainJob& job) {
     options.push_back("--recompute " + recompute_words(o.recompute));
   }
   if (o.precision != Precision::Float32) {
-    options.emplace_back(o.precision == Precision::Float16 ? "--precision fp16"
-                                                           : "--precision bf16");
+    options.push_back("--precision " + word_of(o.precision));
   }
   return options.empty() ? ""
                          : fmt::format(

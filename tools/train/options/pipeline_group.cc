@@ -143,7 +143,7 @@ void add_pipeline(CLI::App& app, PipelineOptions& o) {
       app,
       "--precision",
       o.precision,
-      {{"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}, {"fp16", Precision::Float16}},
+      precision_words(),
       "bf16, fp16: compute in bfloat16 or float16 where that is safe (autocast); weights and "
       "optimizer stay float32; with fp16 losses are scaled")
       ->group(kPipelineGroup);

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 #include <thread>
 
@@ -46,14 +45,6 @@ Event hardware() {
           {"capability", processor.capability},
           {"processors", std::thread::hardware_concurrency()},
           {"memory", memory}};
-}
-
-/// Returns the id of the system's present run, by which its end shows.
-std::string boot_id() {
-  std::string id;
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::getline(file, id);
-  return id;
 }
 
 Event error_object(const std::exception& error) {

@@ -49,9 +49,7 @@ void add_pipeline_identity(const PipelineOptions& o, RunIdentity& what) {
   what["--chunks"] = optional_text(o.chunks);
   what["--microbatches"] = optional_text(o.microbatches);
   what["--microbatch-size"] = optional_text(o.microbatch_size);
-  what["--precision"] = o.precision == Precision::Float32    ? "fp32"
-                        : o.precision == Precision::BFloat16 ? "bf16"
-                                                             : "fp16";
+  what["--precision"] = word_of(o.precision);
 }
 
 }  // namespace

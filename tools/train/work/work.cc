@@ -1,5 +1,6 @@
 #include "stagecraft/tools/train/work/work.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "stagecraft/compiler/graph/autocast_guard.h"
@@ -31,6 +32,17 @@ class EvaluationSource final : public BatchSource {
 
 std::unique_ptr<BatchSource> evaluation_source(const Work& work, const WorkShape& shape) {
   return std::make_unique<EvaluationSource>(work, shape);
+}
+
+const std::vector<std::pair<std::string, Precision>>& precision_words() {
+  static const std::vector<std::pair<std::string, Precision>> kWords{
+      {"fp32", Precision::Float32}, {"bf16", Precision::BFloat16}, {"fp16", Precision::Float16}};
+  return kWords;
+}
+
+std::string word_of(Precision precision) {
+  return std::ranges::find(precision_words(), precision, &std::pair<std::string, Precision>::second)
+      ->first;
 }
 
 Autocast autocast_of(Precision precision) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stagecraft/actors/data/batch_source.h"
@@ -26,6 +27,10 @@ namespace stagecraft::tools {
 /// Precision is the type in which operators compute; weights and optimizer keep the model's own
 /// types.
 enum class Precision { Float32, BFloat16, Float16 };
+
+/// Returns the words of --precision.
+[[nodiscard]] const std::vector<std::pair<std::string, Precision>>& precision_words();
+[[nodiscard]] std::string word_of(Precision precision);
 
 struct WorkBatch {
   Batch inputs, labels;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/trainer/checkpoint_folder.h"
+#include "stagecraft/base/split.h"
 #include "stagecraft/compiler/tensor_files/module_file.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
@@ -34,11 +35,8 @@ std::vector<std::vector<std::string>> table_of(const std::string& path) {
   std::vector<std::vector<std::string>> table;
   std::istringstream lines(read_text_file(path));
   for (std::string line; std::getline(lines, line);) {
-    std::istringstream cells(line + ",");
-    table.emplace_back();
-    for (std::string cell; std::getline(cells, cell, ',');) {
-      table.back().push_back(cell);
-    }
+    const auto cells = split(line, ',');
+    table.emplace_back(cells.begin(), cells.end());
   }
   return table;
 }

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "stagecraft/base/split.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/environment_variable.h"
 #include "stagecraft/tests/support/eventually.h"
@@ -243,15 +244,6 @@ class Relayed {
   std::unique_ptr<RunningCommand> first_, second_;
 };
 
-Words cells_of(const std::string& row) {
-  Words cells;
-  std::istringstream text(row);
-  for (std::string cell; std::getline(text, cell, ',');) {
-    cells.push_back(cell);
-  }
-  return cells;
-}
-
 /// Lets a part of a step pass.
 void pass(std::chrono::microseconds span) {
   const auto until = std::chrono::steady_clock::now() + span;
@@ -408,7 +400,7 @@ TEST_CASE("a step whose report is lost with its worker counts, and is not made a
   std::getline(rows, row);
   for (std::int64_t number = 1; std::getline(rows, row); ++number) {
     CHECK(row.starts_with(std::to_string(number) + ","));
-    CHECK(cells_of(row).at(1).empty() == (number == lost));
+    CHECK(split(row, ',').at(1).empty() == (number == lost));
   }
 }
 
@@ -571,15 +563,15 @@ TEST_CASE("rates, scales, counts and evaluations of a healed run are those of an
   CHECK(told.evaluations == evaluations);
   // Each step has one row; the first new one after a restart tells of it.
   std::istringstream rows(read_text_file(folder.path() + "/metrics.csv"));
-  std::string row;
-  std::getline(rows, row);
-  CHECK_THAT(row, ContainsSubstring("restarts,repeated_steps,healing_seconds"));
+  std::string header, row;
+  std::getline(rows, header);
+  CHECK_THAT(header, ContainsSubstring("restarts,repeated_steps,healing_seconds"));
   std::int64_t number = 0, restarts = 0;
-  const Words names = cells_of(row);
+  const auto names = split(header, ',');
   const auto column = std::ranges::find(names, "restarts") - names.begin();
   while (std::getline(rows, row)) {
     CHECK(row.starts_with(std::to_string(++number) + ","));
-    restarts += std::stoll(cells_of(row).at(static_cast<std::size_t>(column)));
+    restarts += std::stoll(std::string(split(row, ',').at(static_cast<std::size_t>(column))));
   }
   CHECK(number == kSteps);
   CHECK(restarts == told.restarts.back().at("restarts"));
