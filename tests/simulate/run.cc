@@ -621,11 +621,16 @@ class Run {
 }  // namespace
 
 std::vector<Fault> faults_of(std::uint64_t seed, const RunOptions& options) {
-  constexpr std::int64_t kEventsOfAStep = 60;  // measured, on each rank
-  constexpr std::uint64_t kMostFaults = 24;
+  // Measured, on each rank, in a run without faults.
+  constexpr std::int64_t kEventsOfAStart = 100, kEventsOfAStep = 80;
+  constexpr std::uint64_t kFewFaults = 16, kManyFaults = 64;
   Random random(seed ^ kOfFaults);
-  const int count = options.faults.value_or(static_cast<int>(1 + random.below(kMostFaults)));
-  return draw_faults(random, count, options.ranks, kEventsOfAStep * options.steps * options.ranks);
+  const std::uint64_t most = random.one_in(2) ? kFewFaults : kManyFaults;
+  const int count = options.faults.value_or(static_cast<int>(1 + random.below(most)));
+  return draw_faults(random,
+                     count,
+                     options.ranks,
+                     (kEventsOfAStart + kEventsOfAStep * options.steps) * options.ranks);
 }
 
 RunResult run(std::uint64_t seed, const RunOptions& options, const std::vector<Fault>& faults) {
