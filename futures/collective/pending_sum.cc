@@ -80,13 +80,38 @@ Error refused(const at::Tensor& refusal) {
                       static_cast<std::size_t>(refusal.numel()))};
 }
 
-std::vector<Rank> ranks_of(const std::vector<Arrival>& arrivals) {
-  std::vector<Rank> ranks;
-  for (const auto& [rank, arrival] : arrivals) {
-    ranks.push_back(rank);
+/// Incoming is a tensor on its way. Its future says only that it is there, so nobody keeps what a
+/// member has lent once it was taken.
+struct Incoming {
+  Promise<at::Tensor> came;
+  at::Tensor tensor;
+
+  /// Errors: those of the transport.
+  at::Tensor take() {
+    (void)came.future().get();
+    return std::exchange(tensor, at::Tensor());
   }
-  return ranks;
-}
+};
+
+/// Expected is what a round of the operation brings, in the order in which it was asked for.
+struct Expected {
+  std::vector<Arrival> arrivals;
+  std::vector<std::shared_ptr<Incoming>> incoming;
+
+  std::shared_ptr<Incoming> add(Rank from) {
+    const auto& one = incoming.emplace_back(std::make_shared<Incoming>());
+    arrivals.emplace_back(from, one->came.future());
+    return one;
+  }
+  [[nodiscard]] std::size_t size() const { return incoming.size(); }
+  [[nodiscard]] std::vector<Rank> ranks() const {
+    std::vector<Rank> ranks;
+    for (const auto& [rank, arrival] : arrivals) {
+      ranks.push_back(rank);
+    }
+    return ranks;
+  }
+};
 
 }  // namespace
 
@@ -117,7 +142,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
 
   void start(const Sequence& sequence) {
     if (here_.ranks.size() == 1) {
-      finish(kind_ == Kind::AllReduce ? buffer_ : buffer_.clone());
+      finish(kind_ == Kind::AllReduce ? at::Tensor(buffer_) : buffer_.clone());
       return;
     }
     first_ = tag_of(here_, sequence);
@@ -130,10 +155,10 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
       transport_->lend(here_.ranks[i], first_, passing_->hand_over(own_[i]));
     }
     if (route_.before) {  // its partial sum comes first in the order of addition
-      parts.push_back(expect(*route_.before, first_));
+      expect(parts, *route_.before, first_);
     }
     for (const Rank rank : here_.ranks) {
-      parts.push_back(rank == transport_->self() ? own_part() : expect(rank, first_));
+      rank == transport_->self() ? add_own_part() : expect(parts, rank, first_);
     }
     if (kind_ == Kind::AllReduce) {
       expect_sums();
@@ -145,19 +170,19 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     left_ += sums.size() + copied.size();
     missing_ = parts.size();
     ++left_;
-    for (const Arrival& part : parts) {
-      part.second.on_ready([self = shared_from_this()] {
+    for (const auto& [from, part] : parts.arrivals) {
+      part.on_ready([self = shared_from_this()] {
         if (--self->missing_ == 0) {
           self->post([](Work& work) { return work.add(); });
         }
       });
     }
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      sums[i].second.on_ready(
+      sums.arrivals[i].second.on_ready(
           [self = shared_from_this(), i] { self->post([i](Work& work) { return work.take(i); }); });
     }
     for (std::size_t i = 0; i < copied.size(); ++i) {
-      copied[i].second.on_ready([self = shared_from_this(), i] {
+      copied.arrivals[i].second.on_ready([self = shared_from_this(), i] {
         self->post([i](Work& work) { return work.end_loan(i); });
       });
     }
@@ -169,12 +194,12 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     abandoned_ = true;
   }
 
-  std::vector<Arrival> parts;  ///< those of its own part, in the order of addition
+  Expected parts;  ///< those of its own part, in the order of addition
   /// For an all_reduce: sums of other parts, and of its own from the next host.
-  std::vector<Arrival> sums;
+  Expected sums;
   /// Empty tensors: the rank has copied this member's sum, or has added its part in a
   /// reduce_scatter.
-  std::vector<Arrival> copied;
+  Expected copied;
 
   [[nodiscard]] Future<at::Tensor> result() const { return result_.future(); }
 
@@ -234,7 +259,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
       return;
     }
     try {
-      finish(kind_ == Kind::AllReduce ? buffer_ : scattered_);
+      finish(kind_ == Kind::AllReduce ? at::Tensor(buffer_) : scattered_);
     } catch (...) {  // a device that fails cannot even record its point
       result_.set_error(caught());
     }
@@ -244,30 +269,37 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   void end(const Error& why) {
     abandoned_ = true;
     result_.set_error(why);
-    for (const auto& promise : expected_) {
-      promise->set_error(why);
+    for (const Expected* round : {&parts, &sums, &copied}) {
+      for (const auto& one : round->incoming) {
+        one->came.set_error(why);
+      }
     }
   }
 
-  void finish(const at::Tensor& result) { result_.set_value(passing_->hand_over(result)); }
+  void finish(const at::Tensor& result) {
+    const at::Tensor handed = passing_->hand_over(result);
+    own_.clear();  // before the caller gives the buffer back
+    buffer_.reset();
+    result_.set_value(handed);
+  }
 
   /// Receives a tensor, unless this operation ends here before.
-  [[nodiscard]] Arrival expect(Rank from, const Tag& tag) {
-    const auto here = expected_.emplace_back(std::make_shared<Promise<at::Tensor>>());
+  void expect(Expected& round, Rank from, const Tag& tag) {
+    const std::shared_ptr<Incoming> here = round.add(from);
     const Future<at::Tensor> arrival = transport_->receive(from, tag);
     arrival.on_ready([here, arrival] {
       try {
-        here->set_value(arrival.get());
+        here->tensor = arrival.get();
+        here->came.set_value(at::Tensor());
       } catch (const Error& why) {
-        here->set_error(why);
+        here->came.set_error(why);
       }
     });
-    return {from, here->future()};
   }
-  [[nodiscard]] Arrival own_part() const {
-    Promise<at::Tensor> here;
-    here.set_value(passing_->hand_over(own_[self_]));
-    return {transport_->self(), here.future()};
+  void add_own_part() {
+    const std::shared_ptr<Incoming> here = parts.add(transport_->self());
+    here->tensor = passing_->hand_over(own_[self_]);
+    here->came.set_value(at::Tensor());
   }
 
   /// Lists what arrives after the parts.
@@ -296,20 +328,23 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   }
 
   /// `reader`: reads what this member lends.
-  void expect_word_from(Rank reader) { copied.push_back(expect(reader, third_)); }
+  void expect_word_from(Rank reader) { expect(copied, reader, third_); }
   void say_done_to(Rank lender) {
     transport_->send(lender, third_, passing_->hand_over(at::empty({0}, buffer_.options())));
   }
 
   void expect_sum(Rank from, std::size_t part) {
-    sums.push_back(expect(from, second_));
+    expect(sums, from, second_);
     part_of_sum_.push_back(part);
   }
 
   std::optional<Error> add() {
-    Tensors here = tensors_of(parts);
     at::Tensor sum;
     std::optional<Error> why;
+    Tensors here;
+    for (const auto& part : parts.incoming) {
+      here.push_back(part->take());
+    }
     try {
       for (at::Tensor& part : here) {
         part = passing_->take_over(std::move(part));
@@ -317,12 +352,13 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
       if (is_refusal(here.front())) {
         throw refused(here.front());
       }
-      check_alike(name_, ranks_of(parts), here);
+      check_alike(name_, parts.ranks(), here);
       sum = kind_ == Kind::AllReduce ? own_[self_] : at::empty_like(here.front());
       add_in_order(sum, here);
     } catch (...) {
       why = caught();
     }
+    here.clear();  // before its lenders learn that they are read
     scattered_ = sum;
     const at::Tensor handed_on = why ? refusal(why->message()) : sum;
     if (kind_ == Kind::ReduceScatter) {
@@ -346,8 +382,8 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
 
   /// Copies a sum, and says so to the rank that lent it. The sum of its own part goes on.
   std::optional<Error> take(std::size_t i) {
-    const auto& [from, arrival] = sums[i];
-    const at::Tensor sum = passing_->take_over(arrival.get());
+    const Rank from = sums.arrivals[i].first;
+    const at::Tensor sum = passing_->take_over(sums.incoming[i]->take());
     const at::Tensor& place = own_[part_of_sum_[i]];
     const bool fits = !is_refusal(sum) && sum.scalar_type() == place.scalar_type() &&
                       sum.numel() == place.numel();
@@ -373,7 +409,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
 
   /// The reader is done with what was lent to it.
   std::optional<Error> end_loan(std::size_t i) {
-    (void)passing_->take_over(copied[i].second.get());
+    (void)passing_->take_over(copied.incoming[i]->take());
     return std::nullopt;
   }
 
@@ -382,8 +418,8 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   const SumRoute route_;
   const Group here_;        // the members of the route
   const std::size_t self_;  // position among them
-  const at::Tensor buffer_;
-  const Tensors own_;  // the parts of the buffer, by owner
+  at::Tensor buffer_;
+  Tensors own_;  // the parts of the buffer, by owner
   const std::shared_ptr<Transport> transport_;
   const std::shared_ptr<Passing> passing_;
   const std::weak_ptr<JobThread> thread_;  // callbacks may outlive it
@@ -395,8 +431,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   bool abandoned_ = false;
   std::size_t left_ = 0;        // jobs that have not run
   std::optional<Error> error_;  // the first
-  std::vector<std::shared_ptr<Promise<at::Tensor>>> expected_;
-  at::Tensor scattered_;  // the result of a reduce_scatter
+  at::Tensor scattered_;        // the result of a reduce_scatter
   Promise<at::Tensor> result_;
 };
 
@@ -424,8 +459,8 @@ at::Tensor PendingSum::wait(Deadline deadline) {
   try {
     // A part shows whether its sender has started. Later a sum is missing because of its owner, and
     // the word that it was copied because of who copies it.
-    for (const std::vector<Arrival>* round : {&work->parts, &work->sums, &work->copied}) {
-      wait_for(*board_, name_, *round, deadline);
+    for (const Expected* round : {&work->parts, &work->sums, &work->copied}) {
+      wait_for(*board_, name_, round->arrivals, deadline);
     }
     const process_end::Elsewhere elsewhere;  // the job thread works
     return passing_->take_over(work->result().get());

@@ -26,21 +26,21 @@ void Port::send(const PortAddress& peer,
   if (!admitted_.contains(peer.key) || there == nullptr) {
     return;
   }
-  // A copy, as another process gets.
-  network_.send(
-      process_,
-      there->process_,
-      Plane::Data,
-      [there, key = address_.key, network, from, to, tag, copy = tensor.clone()]() mutable {
-        const auto boxes = there->networks_.find(network);
-        Mailbox* const box = boxes != nullptr && there->admitted_.contains(key) &&
-                                     there->networks_.is_at(network, from, key)  // keeps DP-9
-                                 ? boxes->find(to)
-                                 : nullptr;
-        if (box != nullptr) {
-          box->deliver(from, tag, std::move(copy));
-        }
-      });
+  // Read as late as a transport may (T-2). The other process gets a copy.
+  network_.send(process_,
+                there->process_,
+                Plane::Data,
+                [there, key = address_.key, network, from, to, tag, tensor = std::move(tensor)] {
+                  const auto boxes = there->networks_.find(network);
+                  Mailbox* const box =
+                      boxes != nullptr && there->admitted_.contains(key) &&
+                              there->networks_.is_at(network, from, key)  // keeps DP-9
+                          ? boxes->find(to)
+                          : nullptr;
+                  if (box != nullptr) {
+                    box->deliver(from, tag, tensor.clone());
+                  }
+                });
 }
 
 at::Tensor Port::lendable(std::int64_t elements, at::ScalarType dtype) {

@@ -81,7 +81,7 @@ CopiesSum::CopiesSum(Group members,
 void CopiesSum::start(Collective& collective, const Sequence& step, const SumTurn& turn) {
   const at::NoGradGuard no_grad;
   buckets().hold_gradients(bucket());
-  const std::vector<at::Tensor>& gradients = buckets().flat_gradients(bucket());
+  const std::vector<at::Tensor> gradients = buckets().lendable_gradients(bucket());
   Sequence sequence = step;
   for (std::size_t b = 0; b < gradients.size(); ++b) {
     for (std::size_t i = 1; i < mine_.size(); ++i) {

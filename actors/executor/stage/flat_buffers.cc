@@ -68,20 +68,21 @@ ShardLayout::Part FlatBuffers::last_part(const FlatKind& kind, std::int32_t shar
 }
 
 FlatLease::FlatLease(at::Tensor flat, FlatMemory memory)
-    : flat_(std::move(flat)), memory_(std::move(memory)) {}
+    : flat_(std::move(flat)), new_memory_(std::move(memory)) {}
 
 void FlatLease::take() const {
   if (has_memory() || flat_.numel() == 0) {
     return;
   }
-  const at::Tensor fresh = memory_(flat_.numel(), flat_.scalar_type());
-  c10::StorageImpl& from = *fresh.storage().unsafeGetStorageImpl();
-  flat_.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(from.mutable_data_ptr()));
+  memory_ = new_memory_(flat_.numel(), flat_.scalar_type());
+  flat_.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(
+      c10::DataPtr(memory_.mutable_data_ptr(), flat_.device()));
 }
 
 void FlatLease::give_back() const {
   flat_.storage().unsafeGetStorageImpl()->set_data_ptr_noswap(
       c10::DataPtr(nullptr, flat_.device()));
+  memory_ = at::Tensor();
 }
 
 }  // namespace stagecraft

@@ -78,11 +78,15 @@ class FlatLease {
   /// Gets memory unless it has some.
   void take() const;
   void give_back() const;
+  /// Returns a flat tensor of the same values, to be lent (Transport::lend): who reads it after the
+  /// end of its epoch keeps its memory, which a view of `flat` does not.
+  [[nodiscard]] const at::Tensor& memory() const { return has_memory() ? memory_ : flat_; }
   [[nodiscard]] bool has_memory() const { return flat_.storage().data() != nullptr; }
 
  private:
   at::Tensor flat_;
-  FlatMemory memory_;
+  FlatMemory new_memory_;
+  mutable at::Tensor memory_;  ///< owns what `flat_` shows
 };
 
 }  // namespace stagecraft

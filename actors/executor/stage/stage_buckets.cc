@@ -380,6 +380,14 @@ void StageBuckets::hold_gradients(std::size_t bucket) const {
   std::ranges::for_each(leases_[bucket], &FlatLease::take);
 }
 
+std::vector<at::Tensor> StageBuckets::lendable_gradients(std::size_t bucket) const {
+  std::vector<at::Tensor> gradients = flat_gradients_[bucket];
+  for (std::size_t i = 0; i < leases_[bucket].size(); ++i) {
+    gradients[i] = leases_[bucket][i].memory();
+  }
+  return gradients;
+}
+
 std::vector<SquaredNorm> StageBuckets::squared_norms(double weight,
                                                      bool whole,
                                                      const UpdateNumbers& numbers,

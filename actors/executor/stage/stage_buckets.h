@@ -202,6 +202,10 @@ class StageBuckets {
     return flat_gradients_[bucket];
   }
 
+  /// Returns the same in memory of its own, which may be lent (Transport::lend).
+  /// Requires: hold_gradients().
+  [[nodiscard]] std::vector<at::Tensor> lendable_gradients(std::size_t bucket) const;
+
   /// Returns the gradients of the updated parameters, by their names: those averaged for the last
   /// update if they are kept, otherwise the living ones, which an update averages and clips.
   [[nodiscard]] std::vector<NamedTensor> gradients() const;
