@@ -1,6 +1,7 @@
 #include "stagecraft/tests/simulate/faults.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stagecraft::simulation {
 
@@ -60,14 +61,22 @@ std::string_view name_of(Fault::Kind kind) {
   return std::ranges::find(kRows, kind, &Row::kind)->name;
 }
 
-std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_t events) {
-  const auto any_rank = [&] {
-    return Rank(static_cast<int>(random.below(static_cast<std::uint64_t>(ranks))));
+std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_t steps) {
+  // Measured, on each rank, in a run without faults.
+  constexpr std::int64_t kEventsOfAStart = 100, kEventsOfAStep = 80;
+  const auto below = [&](std::int64_t end) {
+    return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(end)));
   };
+  const auto any_rank = [&] { return Rank(static_cast<int>(below(ranks))); };
   std::vector<Fault> faults;
   for (int i = 0; i < count; ++i) {
-    Fault fault{.after =
-                    static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(events)))};
+    Fault fault;
+    if (random.one_in(2)) {  // each step, however many things have happened until then
+      fault.step = below(steps);
+      fault.after = below(kEventsOfAStep * ranks);
+    } else {
+      fault.after = below((kEventsOfAStart + kEventsOfAStep * steps) * ranks);
+    }
     const bool is_soon = !faults.empty() && random.one_in(4);  // after another: while it is mended
     const bool is_same = is_soon && faults.back().rank != kDriver && random.one_in(2);
     fault.rank = is_same ? faults.back().rank : any_rank();
@@ -76,7 +85,8 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
       fault.other = kDriver;
     }
     if (is_soon) {
-      fault.after = faults.back().after + static_cast<std::int64_t>(random.below(60));
+      fault.step = faults.back().step;
+      fault.after = faults.back().after + below(60);
     }
     fault.kind = draw_kind(random);
     switch (fault.kind) {
@@ -134,7 +144,8 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
     }
     faults.push_back(fault);
   }
-  std::ranges::stable_sort(faults, {}, &Fault::after);
+  std::ranges::stable_sort(
+      faults, {}, [](const Fault& fault) { return std::pair(fault.step, fault.after); });
   return faults;
 }
 

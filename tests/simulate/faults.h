@@ -36,7 +36,8 @@ struct Fault {
   };
   static constexpr std::size_t kKinds = 15;
 
-  std::int64_t after = 0;  ///< strikes when so many things have happened
+  std::int64_t step = -1;  ///< strikes when the run goes on after this step; -1: begins
+  std::int64_t after = 0;  ///< and then so many things have happened
   Kind kind = Kind::Kill;
   Rank rank, other;           ///< `other`: of Hold and BreakData; either may be the driver
   std::vector<Plane> planes;  ///< of Hold
@@ -56,11 +57,11 @@ using FaultCounts = std::array<std::int64_t, Fault::kKinds>;
 /// Returns "kill", "break-data".
 [[nodiscard]] std::string_view name_of(Fault::Kind kind);
 
-/// Draws `count` faults for a run in which about `events` things happen.
+/// Draws `count` faults for a run of so many steps.
 [[nodiscard]] std::vector<Fault> draw_faults(Random& random,
                                              int count,
                                              int ranks,
-                                             std::int64_t events);
+                                             std::int64_t steps);
 
 /// Returns whether it strikes: not a process that has ended.
 bool strike(const Fault& fault, Processes& processes, DriverDisk& disk);

@@ -1,6 +1,7 @@
 #include "stagecraft/tests/simulate/run.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -64,20 +65,8 @@ class Run {
   }
 
   RunResult result(const std::vector<Fault>& faults) {
-    for (const Fault& fault : faults) {
-      const auto strikes = [this, fault] {
-        if (!is_done_ && strike(fault, *processes_, *disk_)) {
-          ++struck_[static_cast<std::size_t>(fault.kind)];
-        }
-      };
-      world_.at_count(fault.after, [this, fault, strikes] {
-        if (fault.operation == 0) {
-          strikes();
-        } else {
-          disk_->before_operation(fault.operation, fault.counts_writes, strikes);
-        }
-      });
-    }
+    to_come_ = {faults.begin(), faults.end()};
+    await_faults(-1);
     RunResult result;
     const RefusingAllocator memory([this] { return processes_->is_refused_memory(); });
     try {
@@ -99,6 +88,25 @@ class Run {
   }
 
  private:
+  /// Lets those faults strike whose step the run has made, each once.
+  void await_faults(std::int64_t step) {
+    for (; !to_come_.empty() && to_come_.front().step <= step; to_come_.pop_front()) {
+      const auto strikes = [this, fault = to_come_.front()] {
+        if (!is_done_ && strike(fault, *processes_, *disk_)) {
+          ++struck_[static_cast<std::size_t>(fault.kind)];
+        }
+      };
+      world_.at_count(world_.count() + to_come_.front().after,
+                      [this, fault = to_come_.front(), strikes] {
+                        if (fault.operation == 0) {
+                          strikes();
+                        } else {
+                          disk_->before_operation(fault.operation, fault.counts_writes, strikes);
+                        }
+                      });
+    }
+  }
+
   /// Ends the fleet with the run, as its driver does.
   struct Ending {
     Processes& processes;
@@ -424,6 +432,7 @@ class Run {
   /// Makes steps to the end of the run, with a checkpoint now and then.
   void get_on(const Cluster& cluster, Saves& saves, std::optional<tests::Trainer>& trainer) {
     while (trainer->steps() < options_.steps) {
+      await_faults(trainer->steps());
       if ((!saves.has_any() && !saves.is_saving()) || world_.random().one_in(between_saves_)) {
         save(saves, *trainer);
         if (!unbroken_.others.empty() && world_.random().one_in(12)) {
@@ -603,6 +612,7 @@ class Run {
   const std::shared_ptr<DriverDisk> disk_;
   const std::string checkpoints_;  ///< their folder
   SavedSteps saved_;
+  std::deque<Fault> to_come_;  ///< by their steps
   FaultCounts struck_{};
   int recoveries_ = 0;
   /// So short in some runs that faults make steps late.
@@ -621,16 +631,11 @@ class Run {
 }  // namespace
 
 std::vector<Fault> faults_of(std::uint64_t seed, const RunOptions& options) {
-  // Measured, on each rank, in a run without faults.
-  constexpr std::int64_t kEventsOfAStart = 100, kEventsOfAStep = 80;
   constexpr std::uint64_t kFewFaults = 16, kManyFaults = 64;
   Random random(seed ^ kOfFaults);
   const std::uint64_t most = random.one_in(2) ? kFewFaults : kManyFaults;
   const int count = options.faults.value_or(static_cast<int>(1 + random.below(most)));
-  return draw_faults(random,
-                     count,
-                     options.ranks,
-                     (kEventsOfAStart + kEventsOfAStep * options.steps) * options.ranks);
+  return draw_faults(random, count, options.ranks, options.steps);
 }
 
 RunResult run(std::uint64_t seed, const RunOptions& options, const std::vector<Fault>& faults) {
