@@ -24,7 +24,7 @@ namespace {
 using Catch::Matchers::ContainsSubstring;
 using Words = std::vector<std::string>;
 
-constexpr std::int64_t kSteps = 60;
+constexpr std::int64_t kSteps = 30;
 
 Words with(Words words, const Words& more) {
   words.insert(words.end(), more.begin(), more.end());
