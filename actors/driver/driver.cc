@@ -83,11 +83,17 @@ class Driver {
     start_next();
   }
 
-  void member_ended(const caf::actor_addr& who) {
+  /// `reason`: has a text if a failure of its own ended the member.
+  void member_ended(const caf::actor_addr& who, const caf::error& reason) {
     const AtWork at_work;
+    const bool has_failed =
+        reason == caf::sec::runtime_error && reason.context().match_elements<std::string>();
     for (std::size_t r = 0; r < setup_.members.size(); ++r) {
       const auto& [plan_thread, agent] = setup_.members[r];
       if (who == plan_thread.address() || who == agent.address()) {
+        if (has_failed) {
+          lost_.learn(Rank(r), "its worker has failed: " + reason.context().get_as<std::string>(0));
+        }
         lose(Rank(r));
       }
     }
@@ -620,12 +626,16 @@ DriverState::~DriverState() {
 DriverActor::behavior_type driver_behavior(Self self, const DriverSetup& setup) {
   self->state.driver = std::make_unique<Driver>(self, setup);
   self->set_down_handler(
-      [self](const caf::down_msg& m) { self->state.driver->member_ended(m.source); });
+      [self](const caf::down_msg& m) { self->state.driver->member_ended(m.source, m.reason); });
   self->set_exception_handler([ledger = setup.ledger](std::exception_ptr& thrown) -> caf::error {
+    const Error cause = foreign_error(thrown);
     const Error why =
-        Error(Errc::Internal,
-              "the driver of this trainer has failed, a bug of Stagecraft: make a new trainer")
-            .because(foreign_error(thrown));
+        (cause.code() == Errc::DeviceOutOfMemory
+             ? Error(cause.code(), "the driver of this trainer has failed: make a new trainer")
+             : Error(Errc::Internal,
+                     "the driver of this trainer has failed, a bug of Stagecraft: make a new "
+                     "trainer"))
+            .because(cause);
     log(Level::Error, "driver failed", {{"why", why.what()}});  // keeps DR-5
     ledger->break_down(why);
     return caf::exit_reason::unhandled_exception;

@@ -33,7 +33,9 @@ void LostWorkers::add(Rank rank, Clock::Time deadline) {
 }
 
 void LostWorkers::learn(Rank rank, std::string cause) {
-  causes_[rank] = std::move(cause);
+  if (!cause.empty() || !causes_.contains(rank)) {
+    causes_[rank] = std::move(cause);
+  }
   deadlines_.erase(rank);
 }
 

@@ -40,7 +40,7 @@ class LostWorkers {
 
   /// Adds a lost rank. Its cause is awaited until `deadline`, unless it is known.
   void add(Rank rank, Clock::Time deadline);
-  /// Records the cause of the end of a rank's worker; empty if nobody knows.
+  /// Records the cause of the end of a rank's worker; empty if nobody knows more than before.
   void learn(Rank rank, std::string cause);
 
   /// Returns the time at which the wait for causes ends: the last deadline of a lost rank whose

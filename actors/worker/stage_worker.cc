@@ -73,10 +73,20 @@ struct PlanThread {
   }
 };
 
+/// Lets the driver know why an actor ended that could not handle an exception: mostly, that memory
+/// ran out where no step was to blame.
+template <class Self>
+void tell_failure(Self* self) {
+  self->set_exception_handler([](std::exception_ptr& thrown) -> caf::error {
+    return caf::make_error(caf::sec::runtime_error, std::string(foreign_error(thrown).what()));
+  });
+}
+
 PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> self,
                                      const std::shared_ptr<WorkerContext>& context,
                                      const SetupSource& source,
                                      const ShapeSource& shapes) {
+  tell_failure<caf::scheduled_actor>(self);
   self->state.worker = std::make_unique<StageWorker>(context, source, shapes);
   const auto worker = [self]() -> StageWorker& { return *self->state.worker; };
   return {[worker](const LoadPlan& m) { return worker().load(m); },
@@ -103,8 +113,9 @@ StatusReply status_of(const WorkerContext& context, const Status& m) {
   return reply;
 }
 
-AgentActor::behavior_type agent(AgentActor::pointer,
+AgentActor::behavior_type agent(AgentActor::pointer self,
                                 const std::shared_ptr<WorkerContext>& context) {
+  tell_failure<caf::scheduled_actor>(self);
   return {[context](const Abort& m) {
             const process_end::AtWork at_work;  // drops tensors of the epoch
             context->transport->advance(m.plan, m.epoch, to_error(m.reason));

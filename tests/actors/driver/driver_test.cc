@@ -31,6 +31,7 @@ enum class Act {
   Peer,      ///< waits for its first Recv from a peer, which never completes
   Cut,       ///< answers that its connection to a peer is gone
   Die,       ///< the actor ends
+  RunOut,    ///< likewise, and says that memory ran out
   DieLater,  ///< the actor ends when the test says so
   Record,    ///< answers well and announces a timeline of two instructions, which the test sends
   Vanish,    ///< does so, and the actor ends
@@ -101,6 +102,8 @@ StepReport play(Act act, const StepOrder& m, WorkerContext& context, Script& scr
       throw std::runtime_error("this worker ends here");
     case Act::Die:
       throw std::runtime_error("this worker ends here");
+    case Act::RunOut:
+      throw std::bad_alloc();
     case Act::Hold:
       (void)script.let_go.future().wait_until(patience());
       [[fallthrough]];
@@ -119,6 +122,15 @@ PlanActor::behavior_type scripted(PlanActor::pointer self,
                                   const std::shared_ptr<WorkerContext>& context,
                                   const std::shared_ptr<Script>& script) {
   const Rank rank = context->rank;
+  self->set_exception_handler([](std::exception_ptr& thrown) -> caf::error {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      return caf::make_error(caf::sec::runtime_error, std::string("memory ran out"));
+    } catch (...) {
+      return caf::sec::runtime_error;
+    }
+  });
   return {[=](const LoadPlan&) { return Ready{.rank = rank}; },
           [=](const StepOrder& m) {
             const Act act = script->next(rank, m);
@@ -611,6 +623,16 @@ TEST_CASE("a cause that does not come is waited for until its limit (DR-8)", "[a
   stage.tell_cause(1);
   stage.pass(std::chrono::milliseconds(0));
   CHECK(error_of(stage.submit()).code() == Errc::WorkerLost);
+}
+
+TEST_CASE("a worker that fails by itself is lost for that reason (DR-8)", "[actors][driver]") {
+  Stage stage({.told_late = {1}});
+  stage.expect(0, 0, Act::Peer);
+  stage.expect(1, 0, Act::RunOut);
+  const Future<StepResult> step = stage.submit();
+  REQUIRE(step.wait_until(patience()));
+  CHECK_THAT(error_of(step).message(),
+             ContainsSubstring("rank 1 is lost: its worker has failed: memory ran out;"));
 }
 
 TEST_CASE("a step that follows a loss waits until the loss is reported with its cause (DR-8)",

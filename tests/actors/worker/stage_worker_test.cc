@@ -18,6 +18,7 @@
 #include "stagecraft/compiler/compile.h"
 #include "stagecraft/compiler/libtorch/same_bits.h"
 #include "stagecraft/compiler/lower/lower.h"
+#include "stagecraft/futures/transport/forwarding_transport.h"
 #include "stagecraft/futures/transport/inproc.h"
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/tests/actors/one_stage.h"
@@ -372,6 +373,28 @@ TEST_CASE("an agent that is told to end its worker closes the transport with the
   CHECK(ended.get().rank == Rank(1));
   CHECK(failure_of(pending) == Errc::TransportClosed);
   CHECK(host.end({caf::actor_cast<caf::actor>(agent)}, kTestPatience) == 0);
+}
+
+TEST_CASE("an exception that a worker cannot handle is the reason of its end", "[actors][worker]") {
+  struct NoRoom final : ForwardingTransport {
+    using ForwardingTransport::ForwardingTransport;
+    void close(const Error&) override { throw std::bad_alloc(); }
+  };
+  ActorHost& host = ActorHost::of_this_process();
+  const InprocNetwork network(2);
+  const auto context = std::make_shared<WorkerContext>();
+  context->rank = Rank(1);
+  context->transport = std::make_shared<NoRoom>(network.endpoint(Rank(1)));
+  const AgentActor agent = spawn_agent(host, context);
+  caf::scoped_actor here(host.system());
+  here->monitor(agent);
+  here->send(agent, EndWorker{.reason = to_chain(Error(Errc::ClusterClosed, "the test ended it"))});
+  here->receive([&](const caf::down_msg& m) {
+    REQUIRE(m.reason == caf::sec::runtime_error);
+    REQUIRE(m.reason.context().match_elements<std::string>());
+    CHECK_THAT(m.reason.context().get_as<std::string>(0),
+               Catch::Matchers::ContainsSubstring("memory ran out"));
+  });
 }
 
 TEST_CASE("a rank begins no instruction once its transport is closed or the epoch is over (X-4)",
