@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/actors/launch/worker/worker_process.h"
 #include "stagecraft/tests/hosts/pods.h"
 #include "stagecraft/tests/support/catch.h"
 
@@ -93,6 +94,41 @@ TEST_CASE("a pod that is killed is named before the Job fails", "[hosts][pods][f
   CHECK(pods.fails_job(driver.exit_code));
   CHECK_THAT(driver.err, ContainsSubstring("rank 2") && ContainsSubstring("on train-2"));
   CHECK(all[1]->wait().exit_code == 0);
+}
+
+TEST_CASE("a run with --restarts goes on when the pod of a killed worker has started again",
+          "[hosts][pods][faults]") {
+  if (const auto why = Pods::obstacle()) {
+    SKIP(*why);
+  }
+  const std::pair<std::string, std::string> healed{"--steps 20 --verify",
+                                                   "--steps 60 --restarts 1 --verify --json"};
+  const Pods pods(STAGECRAFT_COMMAND);
+  pods.publish_names();
+  const auto driver = pods.start(0, healed), first = pods.start(1, healed);
+  driver->keep_pace();
+  auto second = pods.start(2, healed);
+  REQUIRE(driver->wait_for_output("\"event\":\"step\",\"step\":3,"));
+  second->send_signal(SIGKILL);
+  CHECK_FALSE(pods.fails_job(second->wait().exit_code));
+  second = pods.start(2, healed);
+  const CommandResult end = driver->wait();
+  INFO(end.out << end.err);
+  CHECK(end.exit_code == 0);
+  CHECK_THAT(
+      end.out,
+      ContainsSubstring("\"event\":\"restart\",") && ContainsSubstring("\"bit_equal\":true"));
+  CHECK(first->wait().exit_code == 0);
+  CHECK(second->wait().exit_code == 0);
+}
+
+TEST_CASE("a worker that is to be replaced neither fails its Job nor completes its pod",
+          "[hosts][pods]") {
+  if (const auto why = Pods::obstacle()) {
+    SKIP(*why);
+  }
+  CHECK(kToBeReplaced != 0);
+  CHECK_FALSE(Pods(STAGECRAFT_COMMAND).fails_job(kToBeReplaced));
 }
 
 TEST_CASE("a worker waits for the name of its driver no longer than it is told to", "[hosts]") {

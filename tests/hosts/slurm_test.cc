@@ -335,6 +335,29 @@ TEST_CASE("a process of a step that is killed is named with its node", "[hosts][
   check_nothing_left(slurm);
 }
 
+TEST_CASE("a step of a run with --restarts goes on after the worker of a node was killed",
+          "[hosts][slurm][faults]") {
+  skip_without_slurm();
+  const TestSlurm slurm(3);
+  RunningCommand run(slurm.call(step({"--nodes=3", "--ntasks=3", "--chdir=" + slurm.folder()},
+                                     Words{"--layers", "3", "--steps", "60", "--json"} + kTiny +
+                                         Words{"--restarts", "1", "--verify"})),
+                     slurm.folder());
+  run.keep_pace();
+  REQUIRE(run.wait_for_output("\"event\":\"step\",\"step\":3,"));
+  const std::vector<int> workers = slurm.processes(2, std::string("stagecraft\0worker", 17));
+  REQUIRE(workers.size() == 1);
+  REQUIRE(kill(workers.front(), SIGKILL) == 0);
+  const CommandResult end = run.wait();
+  INFO(end.out << end.err);
+  CHECK(end.exit_code == 0);
+  CHECK_THAT(
+      end.out,
+      ContainsSubstring("\"event\":\"restart\",") && ContainsSubstring("\"bit_equal\":true"));
+  CHECK_THAT(end.err, ContainsSubstring("worker-1 has ended with status 137"));
+  check_nothing_left(slurm);
+}
+
 TEST_CASE("a step ends when its driver is killed", "[hosts][slurm][faults]") {
   skip_without_slurm();
   const TestSlurm slurm(2);

@@ -7,10 +7,10 @@
 #include "stagecraft/actors/launch/network/hosts.h"
 #include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/actors/launch/ways/ways.h"
-#include "stagecraft/actors/launch/worker/worker_program.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/launch/keep_worker.h"
 #include "stagecraft/tools/launch/options.h"
 #include "stagecraft/tools/launch/program.h"
 #include "stagecraft/tools/launch/step_folder.h"
@@ -88,27 +88,26 @@ ExitCode drive(const LaunchRequest& request, const BatchStep& step, const std::s
 
 ExitCode work(const LaunchRequest& request, const BatchStep& step, const std::string& folder) {
   leave_signals();  // a batch system sends them to all processes of the step, also the driver
-  const std::string name = worker_name(step.process - 1);
-  const std::chrono::seconds patience(request.join_seconds);
-  const auto driver = await_driver(folder, name, patience);
-  if (!driver) {
-    return ExitCode::Good;  // process 0 reports how it ended
-  }
-  std::vector<std::string> words{"--join",
-                                 *driver,
-                                 "--credentials",
-                                 fmt::format("{}/credentials/{}", folder, name),
-                                 "--place",
-                                 std::to_string(step.process - 1),
-                                 "--silence",
-                                 milliseconds_of(request.silence_seconds),
-                                 "--patience",
-                                 milliseconds_of(request.join_seconds)};
-  if (!request.interface.empty()) {
-    words.insert(words.end(), {"--bind", request.interface});
-  }
-  static_cast<void>(run_worker_process(parse_worker_arguments(words)));
-  return ExitCode::Good;
+  StepGuest guest(
+      folder, worker_name(step.process - 1), std::chrono::seconds(request.join_seconds));
+  // The program calls for another worker once it has missed this one, and waited for others.
+  const std::chrono::seconds patience(request.silence_seconds + request.join_seconds);
+  return keep_worker(guest, patience, [&](const std::string& driver) {
+    std::vector<std::string> words{"--join",
+                                   driver,
+                                   "--credentials",
+                                   guest.credentials(),
+                                   "--place",
+                                   std::to_string(step.process - 1),
+                                   "--silence",
+                                   milliseconds_of(request.silence_seconds),
+                                   "--patience",
+                                   milliseconds_of(request.join_seconds)};
+    if (!request.interface.empty()) {
+      words.insert(words.end(), {"--bind", request.interface});
+    }
+    return words;
+  });
 }
 
 ExitCode launch_in_step(const LaunchRequest& request, const BatchStep& step) {

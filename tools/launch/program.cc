@@ -7,7 +7,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <iostream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,53 +27,85 @@ sigset_t hold_signals() {
 }
 
 /// Runs in the child. Destroys nothing of the parent's here.
-[[noreturn]] void be_child(const std::vector<std::string>& program, pid_t parent) {
+[[noreturn]] void be_child(const std::function<void()>& become, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) {  // the parent ended before the death signal was set
     _exit(static_cast<int>(ExitCode::Failed));
   }
+  ExitCode status = ExitCode::Failed;
   try {
-    become_program(program);
+    become();
   } catch (const Error& error) {
     std::cerr << "stagecraft: " << error.what() << std::endl;
-    _exit(static_cast<int>(exit_code(error)));
+    status = exit_code(error);
   }
+  _exit(static_cast<int>(status));
 }
 
-}  // namespace
+/// Starts a child that becomes another program, with this mask of signals.
+pid_t start_child(const std::string& name,
+                  const sigset_t& mask,
+                  const std::function<void()>& become) {
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+    be_child(become, parent);
+  }
+  if (child < 0) {
+    throw Error(Errc::DeviceOutOfMemory,
+                fmt::format("no process can be had for {}: {}", name, strerror(errno)));
+  }
+  return child;
+}
 
-void become_program(std::vector<std::string> program) {
-  std::string path = program.front();
-  if (path == "train") {
-    path = "/proc/self/exe";
-    program.insert(program.begin(), "stagecraft");
+[[noreturn]] void become_words(const std::string& path, std::vector<std::string> words) {
+  std::vector<char*> all;
+  for (std::string& word : words) {
+    all.push_back(word.data());
   }
-  std::vector<char*> words;
-  for (std::string& word : program) {
-    words.push_back(word.data());
-  }
-  words.push_back(nullptr);
-  execvp(path.c_str(), words.data());
+  all.push_back(nullptr);
+  execvp(path.c_str(), all.data());
   throw Error(
       Errc::UsageFile,
       fmt::format("{} cannot be run: {}; expected train, or a program", path, strerror(errno)));
 }
 
+[[noreturn]] void become_command(std::vector<std::string> words) {
+  words.insert(words.begin(), "stagecraft");
+  become_words("/proc/self/exe", std::move(words));
+}
+
+}  // namespace
+
+void become_program(std::vector<std::string> program) {
+  if (program.front() == "train") {
+    become_command(std::move(program));
+  }
+  const std::string path = program.front();
+  become_words(path, std::move(program));
+}
+
 ExitCode run_program(const std::vector<std::string>& program) {
   const sigset_t before = hold_signals();  // the program answers them
-  const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child == 0) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    be_child(program, parent);
-  }
-  if (child < 0) {
-    throw Error(Errc::DeviceOutOfMemory,
-                fmt::format("no process can be had for {}: {}", program.front(), strerror(errno)));
-  }
+  const pid_t child = start_child(program.front(), before, [&] { become_program(program); });
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  return status_of(status);
+}
+
+pid_t start_worker(const std::vector<std::string>& arguments) {
+  sigset_t same;
+  pthread_sigmask(SIG_BLOCK, nullptr, &same);
+  return start_child("a worker", same, [&] {
+    std::vector<std::string> words{"worker"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    become_command(std::move(words));
+  });
+}
+
+ExitCode status_of(int status) {
   return WIFEXITED(status) ? static_cast<ExitCode>(WEXITSTATUS(status))
                            : interrupted_by(WTERMSIG(status));
 }

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/security/cluster_credentials.h"
+#include "stagecraft/actors/security/credential_paths.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/tools/launch/program.h"
 
@@ -80,20 +81,17 @@ bool StepFolder::all_have_been_here() const {
   return true;
 }
 
-std::optional<std::string> await_driver(const std::string& folder,
-                                        const std::string& worker,
-                                        std::chrono::seconds patience) {
+std::optional<std::string> StepGuest::await_driver() {
   const auto started = Clock::now();
-  bool has_been_there = false;
   while (true) {
     const auto waited = Clock::now() - started;
-    if (is_there(folder)) {
-      if (!std::exchange(has_been_there, true)) {
-        std::ofstream(folder + "/" + worker).flush();
+    if (is_there(folder_)) {
+      if (!std::exchange(has_been_there_, true)) {
+        std::ofstream(folder_ + "/" + worker_).flush();
       }
       std::string address;
-      if (is_there(folder + "/address") &&
-          std::getline(std::ifstream(folder + "/address"), address)) {
+      if (is_there(folder_ + "/address") &&
+          std::getline(std::ifstream(folder_ + "/address"), address)) {
         return address;
       }
       if (waited > kLongestStart) {
@@ -101,19 +99,36 @@ std::optional<std::string> await_driver(const std::string& folder,
                     fmt::format("process 0 of this step has not said within {} s where it listens",
                                 kLongestStart.count()));
       }
-    } else if (has_been_there) {
+    } else if (has_been_there_) {
       return std::nullopt;
-    } else if (waited > patience) {
+    } else if (waited > patience_) {
       throw Error(
           Errc::ClusterTimeout,
           fmt::format("process 0 of this step has not made '{}' within {} s, or had ended "
                       "before this process came: see what process 0 says; if it says "
                       "nothing, do all hosts see that folder? --meeting-place names another",
-                      folder,
-                      patience.count()));
+                      folder_,
+                      patience_.count()));
     }
     std::this_thread::sleep_for(kLookAgain);
   }
+}
+
+std::string StepGuest::call() const {
+  const fs::path certificate = fs::path(credentials()) / security::kCertificateFile;
+  std::string text;
+  if (is_there(certificate)) {
+    std::getline(std::ifstream(certificate), text, '\0');
+  }
+  return text;
+}
+
+bool StepGuest::is_over() const {
+  return !is_there(folder_);
+}
+
+std::string StepGuest::credentials() const {
+  return fmt::format("{}/credentials/{}", folder_, worker_);
 }
 
 }  // namespace stagecraft::tools

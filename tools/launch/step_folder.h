@@ -11,11 +11,13 @@
 /// STP-2: the folder stays until all processes have been there, or until the step is told to end,
 ///        so that every process can know.
 /// STP-3: credentials are removed first: if a kill cuts the wait short, none are left.
+/// STP-4: a program that replaces a worker renews its certificate, before the next one may join.
 #pragma once
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace stagecraft::tools {
 
@@ -39,12 +41,34 @@ class StepFolder {
   const std::chrono::steady_clock::time_point deadline_;
 };
 
-/// Waits for the address at which the program listens, and returns it as HOST:PORT. Returns nothing
-/// if the program has ended (STP-1). `patience`: longest wait for the folder; after that, a program
-/// may take an hour to load.
-/// Errors: ClusterTimeout.
-[[nodiscard]] std::optional<std::string> await_driver(const std::string& folder,
-                                                      const std::string& worker,
-                                                      std::chrono::seconds patience);
+/// StepGuest is a worker's process in the folder.
+class StepGuest {
+ public:
+  /// `worker`: its name, as in its certificate. `patience`: longest wait for the folder.
+  StepGuest(std::string folder, std::string worker, std::chrono::seconds patience)
+      : folder_(std::move(folder)), worker_(std::move(worker)), patience_(patience) {}
+
+  /// Waits for the address at which the program listens, and returns it as HOST:PORT. Returns
+  /// nothing if the program has ended (STP-1). After the folder, the address may take an hour: a
+  /// program may take long to load.
+  /// Errors: ClusterTimeout.
+  [[nodiscard]] std::optional<std::string> await_driver();
+
+  /// Returns a text that changes when the program calls for another worker in the place of this
+  /// one (STP-4). Requires: await_driver() has returned an address.
+  [[nodiscard]] std::string call() const;
+
+  /// Returns whether the program has ended. Requires: await_driver() has returned an address.
+  [[nodiscard]] bool is_over() const;
+
+  [[nodiscard]] const std::string& worker() const { return worker_; }
+  /// Returns the folder of its credentials.
+  [[nodiscard]] std::string credentials() const;
+
+ private:
+  const std::string folder_, worker_;
+  const std::chrono::seconds patience_;
+  bool has_been_there_ = false;
+};
 
 }  // namespace stagecraft::tools

@@ -22,8 +22,9 @@ constexpr const char* kWorkerAbout =
     "start before or after its driver. It takes the place of the number in its certificate, or, if "
     "the cluster has no such place, that of a lost worker. See docs/cluster.md.";
 constexpr const char* kWorkerFooter =
-    "Exit status: 0 the driver has ended; 1 the worker could not join; 2 wrong usage, or "
-    "credentials that cannot be used.\n"
+    "Exit status: 0 the driver has ended, or is out of reach; 1 the worker could not join; 2 wrong "
+    "usage, or credentials that cannot be used; 3 the driver may go on, with another worker in its "
+    "place: start that one.\n"
     "Example: stagecraft worker --join node-a:4711 --credentials worker-0";
 
 struct WorkerOption {
@@ -74,8 +75,7 @@ ExitCode worker(const std::vector<std::string>& arguments, Console& console) {
     write_output("", worker_help(arguments), console);
     return ExitCode::Good;
   }
-  static_cast<void>(run_worker_process(parse_worker_arguments(arguments)));
-  return ExitCode::Good;
+  return static_cast<ExitCode>(run_worker_process(parse_worker_arguments(arguments)));
 }
 
 }  // namespace stagecraft::tools

@@ -61,9 +61,8 @@ void hear(HostSelf self, const std::shared_ptr<Newcomer>& newcomer, const Joined
     self->quit();
     (void)newcomer->joined.set_error(to_error(answer.error));
   } else if (!answer.later) {
-    self->attach_functor([process = newcomer->process](const caf::error&) {
-      process->ended.set_value("the driver continues with another worker in its place");
-    });
+    self->attach_functor(
+        [process = newcomer->process](const caf::error&) { process->ended.set_value(kReplaced); });
     (void)newcomer->joined.set_value({});
   } else {
     self->quit();

@@ -21,6 +21,8 @@ namespace stagecraft {
 
 /// The end of a worker process whose connection to the driver has ended (WP-1).
 inline constexpr const char* kConnectionLost = "the connection to the driver is lost";
+/// The end of one whose driver has ended it.
+inline constexpr const char* kReplaced = "the driver continues with another worker in its place";
 
 /// ServedProcess holds what the actor serves: a worker process.
 struct ServedProcess {
@@ -30,7 +32,7 @@ struct ServedProcess {
   std::shared_ptr<StepValues> values;
   /// Starts the worker of a rank at its end of a network.
   std::function<Worker(Rank rank, std::shared_ptr<Transport> end)> start_rank;
-  Promise<std::string> ended;  ///< with the reason; kConnectionLost if that is it
+  Promise<std::string> ended;  ///< with the reason; kConnectionLost or kReplaced
 };
 
 /// Starts the actor. The result completes once the driver has admitted the process. Its errors are

@@ -17,9 +17,7 @@ bool is_worker(int argc, const char* const* argv) {
 
 int worker_main(int argc, const char* const* argv, std::shared_ptr<const ActorTypes> types) {
   try {
-    static_cast<void>(
-        run_worker_process(parse_worker_arguments({argv + 2, argv + argc}), std::move(types)));
-    return 0;
+    return run_worker_process(parse_worker_arguments({argv + 2, argv + argc}), std::move(types));
   } catch (const Error& error) {
     std::cerr << "worker: " << error.what() << '\n';
     return 1;

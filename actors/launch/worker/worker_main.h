@@ -18,8 +18,8 @@ namespace stagecraft {
 [[nodiscard]] bool is_worker(int argc, const char* const* argv);
 
 /// Joins the cluster that started it and works for it until its driver has gone. Returns the exit
-/// status: 0, or 1 if it could not join, with a message on standard error. `types`: the classes of
-/// which the driver may spawn actors here, types<Tokenizer, Judge>().
+/// status: that of run_worker_process, or 1 if it could not join, with a message on standard error.
+/// `types`: the classes of which the driver may spawn actors here, types<Tokenizer, Judge>().
 /// Requires: is_worker().
 [[nodiscard]] int worker_main(
     int argc,

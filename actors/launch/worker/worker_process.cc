@@ -68,19 +68,19 @@ DataPortOptions ending(const std::shared_ptr<const TemporaryCredentials>& handed
   return {.when_broken =
               [handed_over](const std::string& key, const Error& why) {
                 log(Level::Error, "worker ends", {{"key", key}, {"why", why.what()}});
-                end_now(handed_over, 1);
+                end_now(handed_over, kToBeReplaced);
               },
           .when_failed =
               [handed_over](const Error& why) {
                 log(Level::Error, "worker ends", {{"why", why.what()}});
-                end_now(handed_over, 1);
+                end_now(handed_over, kToBeReplaced);
               }};
 }
 
 }  // namespace
 
-std::string run_worker_process(const WorkerProcessOptions& options,
-                               std::shared_ptr<const ActorTypes> types) {
+int run_worker_process(const WorkerProcessOptions& options,
+                       std::shared_ptr<const ActorTypes> types) {
   connect_nccl_early();  // before there are threads
   std::shared_ptr<const TemporaryCredentials> handed_over;
   if (options.credentials == kCredentialsFromLifeline) {
@@ -136,7 +136,7 @@ std::string run_worker_process(const WorkerProcessOptions& options,
     log(Level::Info, "worker ends", {{"why", why}});
     end_now(handed_over, kDriverLost);
   }
-  return why;
+  return why == kReplaced ? kToBeReplaced : 0;
 }
 
 }  // namespace stagecraft

@@ -42,10 +42,14 @@ struct WorkerProcessOptions {
 /// driver may still run, and learns of the loss by it.
 inline constexpr int kDriverLost = 4;
 
-/// Returns the reason why the driver went, after it has gone. `types`: of the remote actors that
-/// may run here.
+/// The exit status of a worker whose driver may go on with another worker in its place: the driver
+/// has ended this one, or it ended itself (WP-2). Whoever starts workers starts that one.
+inline constexpr int kToBeReplaced = 3;
+
+/// Returns the exit status of this process, once it serves its driver no more: 0 if the driver has
+/// gone; kToBeReplaced. `types`: of the remote actors that may run here.
 /// Errors: those of the credentials; ClusterMember, ClusterTimeout if it cannot join.
-[[nodiscard]] std::string run_worker_process(
+[[nodiscard]] int run_worker_process(
     const WorkerProcessOptions& options,
     std::shared_ptr<const ActorTypes> types = std::make_shared<ActorTypes>());
 

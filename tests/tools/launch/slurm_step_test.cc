@@ -34,6 +34,33 @@ std::vector<std::string> launch_words(const Variables& variables,
   return words_in(variables, command);
 }
 
+/// Runs a step of two processes, and strikes the worker of the second after its third step.
+struct StruckStep {
+  TemporaryFolder folder;
+  RunningCommand driver, worker;
+
+  explicit StruckStep(const std::vector<std::string>& train)
+      : driver(words(0, train)), worker(words(1, train)) {
+    driver.keep_pace();
+  }
+
+  void strike(int signal) const {
+    const std::vector<pid_t> workers = worker.children();
+    REQUIRE(workers.size() == 1);
+    REQUIRE(kill(workers.front(), signal) == 0);
+  }
+
+  [[nodiscard]] std::vector<std::string> words(int process,
+                                               const std::vector<std::string>& train) const {
+    std::vector<std::string> command{"launch", "--silence-seconds", "3", "--", "train"};
+    command.insert(
+        command.end(),
+        {"--layers", "2", "--dim", "16", "--ffn", "32", "--seq", "16", "--steps", "60", "--json"});
+    command.insert(command.end(), train.begin(), train.end());
+    return words_in(of_process(process, folder.path()), command);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("the shell of a job launches no step, though it has the number of one",
@@ -70,6 +97,41 @@ TEST_CASE("processes of a step meet, and leave nothing", "[tools][slurm]") {
   CHECK_THAT(driver.out, ContainsSubstring("equal"));
   CHECK(worker.wait().exit_code == 0);
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("a step of a run with --restarts goes on after a worker was killed or stopped (KW-2)",
+          "[tools][slurm][restarts]") {
+  const int signal = GENERATE(SIGKILL, SIGSTOP);
+  StruckStep step({"--restarts", "1", "--verify"});
+  REQUIRE(step.driver.wait_for_output("\"event\":\"step\",\"step\":3,"));
+  step.strike(signal);
+  const CommandResult driver = step.driver.wait();
+  CAPTURE(driver.out, driver.err);
+  CHECK(driver.exit_code == 0);
+  CHECK_THAT(driver.out,
+             ContainsSubstring("\"event\":\"restart\",") &&
+                 ContainsSubstring("\"from\":\"mirrors\"") &&
+                 ContainsSubstring("\"bit_equal\":true"));
+  const CommandResult worker = step.worker.wait();
+  CHECK(worker.exit_code == 0);
+  CHECK_THAT(worker.err,
+             ContainsSubstring("worker-0 has ended with status 137; the program calls for another "
+                               "one, and it starts here"));
+  CHECK(std::filesystem::is_empty(step.folder.path()));
+}
+
+TEST_CASE("a step whose run does without a lost worker starts no other (KW-1)",
+          "[tools][slurm][restarts]") {
+  StruckStep step({});
+  REQUIRE(step.driver.wait_for_output("\"event\":\"step\",\"step\":3,"));
+  step.strike(SIGKILL);
+  const CommandResult driver = step.driver.wait();
+  CHECK(driver.exit_code == 1);
+  CHECK_THAT(driver.err, ContainsSubstring("rank 1 is lost"));
+  const CommandResult worker = step.worker.wait();
+  CHECK(worker.exit_code == 128 + SIGKILL);
+  CHECK_THAT(worker.err, !ContainsSubstring("calls for another"));
+  CHECK(std::filesystem::is_empty(step.folder.path()));
 }
 
 TEST_CASE("a worker ends with a driver that could not begin", "[tools][slurm]") {

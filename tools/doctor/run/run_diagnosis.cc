@@ -16,6 +16,7 @@
 #include "stagecraft/base/shell_word.h"
 #include "stagecraft/tools/common/exit_code.h"
 #include "stagecraft/tools/common/interrupt.h"
+#include "stagecraft/tools/doctor/run/run_paths.h"
 #include "stagecraft/tools/run_record/run_record.h"
 
 namespace stagecraft::tools {
@@ -128,8 +129,28 @@ std::string quoted_word(const std::string& word) {
   return is_plain ? word : shell_word(word);
 }
 
+/// Returns the words of the command of a start. If the folder was moved, they name it where it is.
+std::vector<std::string> command_words(const Event& start, const RunPaths& paths) {
+  std::vector<std::string> words;
+  for (const Event& word : field(start, "command", Event::array())) {
+    words.push_back(word.is_string() ? word.get<std::string>() : word.dump());
+  }
+  if (paths.before().empty()) {
+    return words;
+  }
+  const std::string option = "--run-dir";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with(option + "=")) {
+      words[i] = option + "=" + paths.now(words[i].substr(option.size() + 1));
+    } else if (words[i] == option && i + 1 < words.size()) {
+      words[i + 1] = paths.now(words[i + 1]);
+    }
+  }
+  return words;
+}
+
 /// Returns the command of a start, as a line for a shell.
-std::string command_line(const Event& start) {
+std::string command_line(const Event& start, const RunPaths& paths) {
   std::string line = "cd " + quoted_word(field<std::string>(start, "directory", ".")) + " &&";
   const Event environment = field(start, "environment", Event::object());
   for (const auto& [name, value] : environment.items()) {
@@ -137,8 +158,8 @@ std::string command_line(const Event& start) {
         fmt::format(" {}={}", name, quoted_word(value.is_string() ? value.get<std::string>() : ""));
   }
   line += " stagecraft train";
-  for (const Event& word : field(start, "command", Event::array())) {
-    line += " " + quoted_word(word.is_string() ? word.get<std::string>() : word.dump());
+  for (const std::string& word : command_words(start, paths)) {
+    line += " " + quoted_word(word);
   }
   return line;
 }
@@ -173,8 +194,12 @@ std::string process_text(const Event& start) {
 }
 
 /// Returns what is known of a process that ended without a word.
-std::string killed_text(const Event& start) {
+std::string killed_text(const Event& start, const RunPaths& paths) {
   const std::string who = process_text(start);
+  if (!paths.before().empty()) {  // it may go on where this is a copy of
+    return fmt::format(
+        "{} has said no end in {}, where this folder was: ask there", who, paths.before());
+  }
   if (field<std::string>(start, "host", "") != host_name()) {
     return fmt::format("{} has said no end: it was killed, or its host ended; ask there", who);
   }
@@ -185,7 +210,7 @@ std::string killed_text(const Event& start) {
 }
 
 /// Sets the state, its line, and the error.
-void judge_end(const LastStart& last, RunDiagnosis& run) {
+void judge_end(const LastStart& last, const RunPaths& paths, RunDiagnosis& run) {
   const auto say = [&run](RunState state, std::string how) {
     run.state = state;
     run.how = std::move(how);
@@ -194,7 +219,7 @@ void judge_end(const LastStart& last, RunDiagnosis& run) {
     if (is_run_going_on(run.folder)) {
       say(RunState::Running, fmt::format("is running: {}", process_text(last.start)));
     } else {
-      say(RunState::Killed, killed_text(last.start));
+      say(RunState::Killed, killed_text(last.start, paths));
     }
     return;
   }
@@ -222,9 +247,10 @@ void judge_end(const LastStart& last, RunDiagnosis& run) {
 }
 
 /// Sets how far the run came, and where it would go on.
-void judge_steps(const LastStart& last, RunDiagnosis& run) {
+void judge_steps(const LastStart& last, const RunPaths& paths, RunDiagnosis& run) {
   const Event places = field(last.start, "places", Event::object());
-  if (const std::string metrics = field<std::string>(places, "metrics", ""); !metrics.empty()) {
+  if (const std::string metrics = paths.now(field<std::string>(places, "metrics", ""));
+      !metrics.empty()) {
     run.made = last_step_in(metrics);
   }
   for (const Event* event : {&last.began, &last.done, &last.complete}) {
@@ -233,7 +259,7 @@ void judge_steps(const LastStart& last, RunDiagnosis& run) {
       run.steps = event->contains("steps") ? number_field(*event, "steps") : run.steps;
     }
   }
-  const std::string checkpoints = field<std::string>(places, "checkpoints", "");
+  const std::string checkpoints = paths.now(field<std::string>(places, "checkpoints", ""));
   try {
     const CheckpointSearch search = find_checkpoint(checkpoints);
     run.checkpoint = search.newest;
@@ -246,7 +272,7 @@ void judge_steps(const LastStart& last, RunDiagnosis& run) {
 }
 
 /// Sets the restarts, and the log of the worker that was lost last.
-void judge_workers(const LastStart& last, RunDiagnosis& run) {
+void judge_workers(const LastStart& last, const RunPaths& paths, RunDiagnosis& run) {
   for (const Event& restart : last.restarts) {
     run.restarts.push_back({.step = field<std::int64_t>(restart, "step", 0),
                             .failures = field(restart, "failures", std::vector<std::string>())});
@@ -258,9 +284,7 @@ void judge_workers(const LastStart& last, RunDiagnosis& run) {
     run.log = field<std::string>(last.failed_at, "log", run.log);
   }
   if (!run.log.empty()) {
-    if (!run.log.starts_with('/')) {
-      run.log = field<std::string>(last.start, "directory", ".") + "/" + run.log;
-    }
+    run.log = paths.now(run.log);
     run.last_lines = tail_of(run.log);
   }
 }
@@ -288,15 +312,22 @@ RunDiagnosis diagnose_run(const std::string& folder) {
                             "there: start the run, or look at the record yourself",
                             folder));
   }
-  judge_end(last, run);
-  judge_steps(last, run);
-  judge_workers(last, run);
+  const RunPaths paths(
+      folder,
+      field<std::string>(field(last.start, "places", Event::object()), "folder", ""),
+      field<std::string>(last.start, "directory", "."));
+  if (!paths.before().empty()) {
+    run.notes.push_back(fmt::format("when the run started, this folder was {}", paths.before()));
+  }
+  judge_end(last, paths, run);
+  judge_steps(last, paths, run);
+  judge_workers(last, paths, run);
   for (const Event& failed : last.not_saved) {
     run.notes.push_back(fmt::format("the checkpoint of step {} was not saved: {}",
                                     field<std::int64_t>(failed, "step", 0),
                                     field<std::string>(failed, "why", "")));
   }
-  run.go_on = command_line(last.start);
+  run.go_on = command_line(last.start, paths);
   return run;
 }
 

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <string_view>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -15,25 +14,12 @@
 #include "stagecraft/tools/common/memory_limits.h"
 #include "stagecraft/tools/common/output.h"
 #include "stagecraft/tools/train/job/strategy_file.h"
+#include "stagecraft/tools/train/record/run_environment.h"
 
 namespace stagecraft::tools {
 namespace {
 
 using Event = nlohmann::ordered_json;
-
-/// Returns the variables that say where ranks run: the same command without them is another run.
-Event cluster_environment() {
-  Event variables = Event::object();
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text(*variable);
-    const std::size_t equals = text.find('=');
-    if (text.starts_with("STAGECRAFT_") && equals != std::string_view::npos &&
-        !text.starts_with("STAGECRAFT_WATCH_LINK=")) {  // whose link has a key
-      variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
-    }
-  }
-  return variables;
-}
 
 Event hardware() {
   const ProcessorFacts processor = processor_of_this_process();
@@ -66,7 +52,8 @@ Event error_object(const std::exception& error) {
 nlohmann::ordered_json start_event(const TrainOptions& options,
                                    const std::vector<std::string>& arguments) {
   const KeepingOptions& keeping = options.keeping;
-  Event places{{"checkpoints", keeping.save_dir.value_or("")},
+  Event places{{"folder", keeping.run_dir.value_or("")},
+               {"checkpoints", keeping.save_dir.value_or("")},
                {"metrics", keeping.metrics.value_or("")},
                {"trace", keeping.trace.value_or("")}};
   for (auto& [name, place] : places.items()) {
@@ -77,7 +64,8 @@ nlohmann::ordered_json start_event(const TrainOptions& options,
   return {{"event", "start"},
           {"command", arguments},
           {"directory", std::filesystem::current_path().string()},
-          {"environment", cluster_environment()},
+          {"environment", variables_of_run(environ)},
+          {"job", variables_of_job(environ)},
           {"build", build_fingerprint()},
           {"host", host_name()},
           {"process", getpid()},

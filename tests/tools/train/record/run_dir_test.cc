@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/environment_variable.h"
 #include "stagecraft/tests/tools/train/run/train_run.h"
 
 namespace stagecraft::tests {
@@ -209,6 +210,57 @@ TEST_CASE("a driver that is killed leaves a folder that says so, and goes on", "
   CHECK(next.exit_code == 0);
   CHECK_THAT(next.out, ContainsSubstring("\"event\":\"resumed\""));
   CHECK(folder.doctor(0).at("starts") == 2);
+}
+
+TEST_CASE("no secret of the environment gets into the folder", "[tools][run]") {
+  const Folder folder;
+  const EnvironmentVariable secret("AWS_SECRET_ACCESS_KEY", "hunter2"),
+      token("MY_TOKEN", "hunter2"), link("STAGECRAFT_WATCH_LINK", "hunter2"),
+      threads("OMP_NUM_THREADS", "1"), job("SLURM_JOB_ID", "4711");
+  REQUIRE(run_command(folder.train({"--steps", "1"})).exit_code == 0);
+  const std::string record = read_text_file(folder.path + "/record.jsonl");
+  CHECK_THAT(record,
+             !ContainsSubstring("hunter2") && ContainsSubstring(R"("OMP_NUM_THREADS":"1")") &&
+                 ContainsSubstring(R"("job":{"SLURM_JOB_ID":"4711"})"));
+  const std::string go_on = folder.doctor(0).at("go_on");
+  CHECK_THAT(go_on, ContainsSubstring("OMP_NUM_THREADS=1 ") && !ContainsSubstring("SLURM_JOB_ID"));
+}
+
+TEST_CASE("a folder that was moved tells the same, and goes on where it is now", "[tools][run]") {
+  const Folder folder;
+  RunningCommand run(folder.train(longer(kLong, {"--restarts", "1"})));
+  run.keep_pace();
+  wait_for_step(run, 5);
+  REQUIRE(kill(run.children().at(1), SIGKILL) == 0);
+  REQUIRE(run.wait_for_output("\"event\":\"restart\""));
+  run.send_signal(SIGKILL);
+  REQUIRE(run.wait().exit_code == 128 + SIGKILL);
+  const nlohmann::json before = folder.doctor(1);
+  Folder moved;
+  fs::rename(folder.path, moved.path);
+  const nlohmann::json after = moved.doctor(1);
+  INFO(before.dump() << after.dump());
+  const auto now_at = [&](const nlohmann::json& path) {
+    return moved.path + path.get<std::string>().substr(folder.path.size());
+  };
+  CHECK(after.at("log") == now_at(before.at("log")));
+  CHECK(after.at("last_lines") == before.at("last_lines"));
+  CHECK_FALSE(after.at("last_lines").empty());
+  CHECK(after.at("checkpoint").at("file") == now_at(before.at("checkpoint").at("file")));
+  CHECK(after.at("step") == before.at("step"));
+  CHECK(after.at("repeated_steps") == before.at("repeated_steps"));
+  CHECK_THAT(after.at("notes").dump(),
+             ContainsSubstring("when the run started, this folder was " + folder.path));
+  CHECK_THAT(after.at("how").get<std::string>(),
+             ContainsSubstring("has said no end") && ContainsSubstring(folder.path));
+  const std::string programs = fs::path(STAGECRAFT_COMMAND).parent_path().string();
+  const CommandResult next = run_command(
+      {"bash", "-c", "PATH=" + programs + ":$PATH; " + after.at("go_on").get<std::string>()});
+  INFO(next.err);
+  CHECK(next.exit_code == 0);
+  CHECK_THAT(next.out, ContainsSubstring("\"event\":\"resumed\""));
+  CHECK_FALSE(fs::exists(folder.path));
+  CHECK(moved.doctor(0).at("state") == "finished");
 }
 
 TEST_CASE("a run that is told to end says that it has saved", "[tools][run]") {
