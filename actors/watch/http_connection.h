@@ -39,8 +39,8 @@ class HttpConnection {
   /// kHttpLongest.
   [[nodiscard]] bool write(std::string_view text);
 
-  /// Ends the answer, and reads what the peer still sends, within the bounds: a connection that is
-  /// closed before is reset, and the peer may lose the answer.
+  /// Ends an answer that the peer has taken, and reads what it still sends, within the bounds: a
+  /// connection that is closed before is reset, and the peer may lose the answer.
   void drain();
 
  private:

@@ -197,20 +197,25 @@ class HttpServer::Impl {
 
   void answer(int socket) const {
     HttpConnection connection(socket, tls_, ending_);
-    if (const std::optional<std::string> head = connection.read_head()) {
-      answer_head(*head, connection);
+    const std::optional<std::string> head = connection.read_head();
+    if (head && answer_head(*head, connection)) {
       connection.drain();
     }
   }
 
-  void answer_head(const std::string& head, HttpConnection& connection) const {
+  /// Returns whether the peer has taken all of the answer.
+  [[nodiscard]] bool answer_head(const std::string& head, HttpConnection& connection) const {
     const std::optional<HttpRequest> request = parse_http_request(head);
     const HttpAnswer made = request ? handler_(*request) : HttpAnswer{.status = 400};
-    bool goes_on = connection.write(head_of(made)) && connection.write(made.body);
-    while (goes_on && made.stream) {
+    bool is_taken = connection.write(head_of(made)) && connection.write(made.body);
+    while (is_taken && made.stream) {
       const std::optional<std::string> text = made.stream();
-      goes_on = text && connection.write(*text);
+      if (!text) {
+        break;
+      }
+      is_taken = connection.write(*text);
     }
+    return is_taken;
   }
 
   const HttpHandler handler_;
