@@ -2,8 +2,7 @@
 /// certificates.
 ///
 /// Keys are ECDSA on prime256v1: TLS 1.2 and 1.3 take them with every list of ciphers that CAF 0.17
-/// sets. Serial numbers are 128 random bits. The authority's certificate certifies members alone,
-/// no further authority.
+/// sets. The authority's certificate certifies members alone, no further authority.
 /// AU-1: every certificate names its holder's role (HR-1). The driver's serves the listening end of
 ///       a connection alone, and a worker's the calling end alone, so that TLS itself refuses a
 ///       worker that poses as the driver.
@@ -26,8 +25,6 @@ struct Authority {
   Certificate certificate;
   PrivateKey key;
 };
-
-[[nodiscard]] PrivateKey new_key();
 
 /// Returns an authority with a new key.
 [[nodiscard]] Authority new_authority(const CertificateTerms& terms);

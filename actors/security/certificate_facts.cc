@@ -86,10 +86,12 @@ std::string serial_of(const X509* certificate) {
   return serial;
 }
 
-std::string fingerprint_of(const X509* certificate) {
+}  // namespace
+
+std::string fingerprint_of(const x509_st& certificate) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
-  require_openssl(X509_digest(certificate, EVP_sha256(), digest.data(), &size) == 1,
+  require_openssl(X509_digest(&certificate, EVP_sha256(), digest.data(), &size) == 1,
                   "a fingerprint");
   std::string text;
   for (const unsigned char byte : std::span(digest).first(size)) {
@@ -97,8 +99,6 @@ std::string fingerprint_of(const X509* certificate) {
   }
   return text;
 }
-
-}  // namespace
 
 CertificateFacts facts_of(const Certificate& certificate) {
   const X509* const x = certificate.get();
@@ -108,7 +108,7 @@ CertificateFacts facts_of(const Certificate& certificate) {
           .cluster = cluster,
           .name = name,
           .serial = serial_of(x),
-          .fingerprint = fingerprint_of(x),
+          .fingerprint = fingerprint_of(*x),
           .valid_from = time_of(X509_get0_notBefore(x)),
           .valid_until = time_of(X509_get0_notAfter(x))};
 }

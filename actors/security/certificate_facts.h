@@ -29,6 +29,9 @@ struct CertificateFacts {
 
 [[nodiscard]] CertificateFacts facts_of(const Certificate& certificate);
 
+/// Returns CertificateFacts::fingerprint alone. Reads nothing else of the certificate.
+[[nodiscard]] std::string fingerprint_of(const x509_st& certificate);
+
 /// Returns the URI of HR-1. Requires: `role` is not None.
 [[nodiscard]] std::string role_uri(Role role, const std::string& cluster, const std::string& name);
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stagecraft/actors/security/authority.h"
+#include "stagecraft/actors/security/certificate_parts.h"
 #include "stagecraft/actors/security/member_folder.h"
 #include "stagecraft/actors/security/new_folder.h"
 #include "stagecraft/base/error.h"

@@ -1,12 +1,11 @@
 #include "stagecraft/actors/watch/http_server.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -18,18 +17,12 @@
 #include <netinet/in.h>
 #include <poll.h>
 
+#include "stagecraft/actors/watch/http_connection.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/futures/transport/shared_memory/descriptor.h"
 
 namespace stagecraft {
 namespace {
-
-using HttpTime = std::chrono::steady_clock;
-
-/// How often a wait for a socket looks whether the server ends.
-constexpr std::chrono::milliseconds kHttpLook{100};
-
-constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
 const char* status_text(int status) {
   switch (status) {
@@ -73,100 +66,17 @@ std::string head_of(const HttpAnswer& answer) {
          "Referrer-Policy: same-origin\r\n\r\n";
 }
 
-/// HttpConnection is one connection, with the bounds of VW-1.
-class HttpConnection {
- public:
-  HttpConnection(int socket, const std::atomic<bool>& ending) : socket_(socket), ending_(ending) {}
-
-  /// Returns what the peer sends up to the end of the head, or kHttpRequestBytes of it; nothing if
-  /// it does not come in time.
-  [[nodiscard]] std::optional<std::string> read_head() {
-    const HttpTime::time_point deadline = HttpTime::now() + kHttpPatience;
-    std::string head;
-    while (left_ > 0) {
-      char some[1024];
-      const std::size_t got = read(some, sizeof some, deadline);
-      if (got == 0) {
-        return std::nullopt;
-      }
-      const std::size_t begin = head.size() - std::min(head.size(), kHeadEnd.size() - 1);
-      head.append(some, got);
-      if (const std::size_t end = head.find(kHeadEnd, begin); end != std::string::npos) {
-        return head.substr(0, end + kHeadEnd.size());
-      }
-    }
-    return head;
-  }
-
-  /// Returns whether the peer has taken all of it: some within each kHttpPatience, all within
-  /// kHttpLongest.
-  [[nodiscard]] bool write(std::string_view text) const {
-    const HttpTime::time_point last = HttpTime::now() + kHttpLongest;
-    HttpTime::time_point deadline = HttpTime::now() + kHttpPatience;
-    while (!text.empty()) {
-      if (!wait_for(POLLOUT, std::min(deadline, last))) {
-        return false;
-      }
-      const ssize_t sent = send(socket_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-        return false;
-      }
-      if (sent > 0) {
-        text.remove_prefix(static_cast<std::size_t>(sent));
-        deadline = HttpTime::now() + kHttpPatience;
-      }
-    }
-    return true;
-  }
-
-  /// Reads what the peer still sends, within the bounds: a connection that is closed before is
-  /// reset, and the peer may lose the answer.
-  void drain() {
-    const HttpTime::time_point deadline = HttpTime::now() + kHttpPatience;
-    ::shutdown(socket_, SHUT_WR);
-    char rest[1024];
-    while (read(rest, sizeof rest, deadline) > 0) {
-    }
-  }
-
- private:
-  /// Returns the number of bytes read; 0 at the end, beyond the bounds and after a fault.
-  [[nodiscard]] std::size_t read(char* to, std::size_t size, HttpTime::time_point deadline) {
-    if (left_ == 0 || !wait_for(POLLIN, deadline)) {
-      return 0;
-    }
-    const ssize_t got = recv(socket_, to, std::min(size, left_), 0);
-    if (got <= 0) {
-      return 0;
-    }
-    left_ -= static_cast<std::size_t>(got);
-    return static_cast<std::size_t>(got);
-  }
-
-  [[nodiscard]] bool wait_for(short events, HttpTime::time_point deadline) const {
-    while (!ending_ && HttpTime::now() < deadline) {
-      pollfd one{socket_, events, 0};
-      if (poll(&one, 1, static_cast<int>(kHttpLook.count())) > 0) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  const int socket_;
-  const std::atomic<bool>& ending_;
-  std::size_t left_ = kHttpRequestBytes;
-};
-
 struct FreeAddresses {
   void operator()(addrinfo* found) const { freeaddrinfo(found); }
 };
 
 [[noreturn]] void refuse_to_listen(const std::string& address, int port, const char* why) {
-  throw Error(
-      Errc::UsageArgument,
-      fmt::format(
-          "cannot listen on {}:{}: {}; choose another port, or 0 for any", address, port, why));
+  throw Error(Errc::UsageArgument,
+              fmt::format("cannot listen on {}:{}: {}; choose an address of this host, and another "
+                          "port, or 0 for any",
+                          address,
+                          port,
+                          why));
 }
 
 /// Without SO_REUSEPORT, with which two runs could share a port.
@@ -197,12 +107,22 @@ int port_of(const Descriptor& listener) {
                                         : reinterpret_cast<const sockaddr_in&>(at).sin_port);
 }
 
+/// A peer that has gone must not end this process. Only this thread is meant: the program may want
+/// the signal.
+void block_sigpipe() {
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+}
+
 }  // namespace
 
 class HttpServer::Impl {
  public:
-  Impl(const std::string& address, int port, HttpHandler handler)
+  Impl(const std::string& address, int port, HttpHandler handler, const HttpTls* tls)
       : handler_(std::move(handler)),
+        tls_(tls),
         listener_(listen_at(address, port)),
         port_(port_of(listener_)) {
     accepted_.reserve(kHttpConnections);
@@ -238,7 +158,8 @@ class HttpServer::Impl {
       if (poll(&one, 1, static_cast<int>(kHttpLook.count())) <= 0) {
         continue;
       }
-      Descriptor socket(accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC));
+      Descriptor socket(
+          accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket) {  // out of descriptors: the connection stays, and poll would return at once
         (void)poll(nullptr, 0, static_cast<int>(kHttpLook.count()));
         continue;
@@ -253,6 +174,7 @@ class HttpServer::Impl {
   }
 
   void answer_all() {
+    block_sigpipe();
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return ending_ || !accepted_.empty(); });
@@ -274,24 +196,30 @@ class HttpServer::Impl {
   }
 
   void answer(int socket) const {
-    HttpConnection connection(socket, ending_);
-    if (const std::optional<std::string> head = connection.read_head()) {
-      answer_head(*head, connection);
+    HttpConnection connection(socket, tls_, ending_);
+    const std::optional<std::string> head = connection.read_head();
+    if (head && answer_head(*head, connection)) {
       connection.drain();
     }
   }
 
-  void answer_head(const std::string& head, const HttpConnection& connection) const {
+  /// Returns whether the peer has taken all of the answer.
+  [[nodiscard]] bool answer_head(const std::string& head, HttpConnection& connection) const {
     const std::optional<HttpRequest> request = parse_http_request(head);
     const HttpAnswer made = request ? handler_(*request) : HttpAnswer{.status = 400};
-    bool goes_on = connection.write(head_of(made)) && connection.write(made.body);
-    while (goes_on && made.stream) {
+    bool is_taken = connection.write(head_of(made)) && connection.write(made.body);
+    while (is_taken && made.stream) {
       const std::optional<std::string> text = made.stream();
-      goes_on = text && connection.write(*text);
+      if (!text) {
+        break;
+      }
+      is_taken = connection.write(*text);
     }
+    return is_taken;
   }
 
   const HttpHandler handler_;
+  const HttpTls* const tls_;  ///< null: plain
   const Descriptor listener_;
   const int port_;
   std::atomic<bool> ending_{false};  ///< set with the mutex, read without it too
@@ -302,8 +230,11 @@ class HttpServer::Impl {
   std::vector<std::thread> threads_;
 };
 
-HttpServer::HttpServer(const std::string& address, int port, HttpHandler handler)
-    : impl_(std::make_unique<Impl>(address, port, std::move(handler))) {
+HttpServer::HttpServer(const std::string& address,
+                       int port,
+                       HttpHandler handler,
+                       const HttpTls* tls)
+    : impl_(std::make_unique<Impl>(address, port, std::move(handler), tls)) {
   impl_->start();
 }
 

@@ -9,24 +9,24 @@
 ///         its peer takes nothing within kHttpPatience, or not all within kHttpLongest; in a
 ///         stream, this holds for each text.
 ///         A connection carries one request. Bodies are not read.
+///         Over TLS the handshake counts as a part of the request (HY-1), and costs what OpenSSL
+///         takes for one, which is at most 128 KiB for a message and its buffers.
 /// VW-2: destroying it ends all connections within a second, beside a handler that still runs.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "stagecraft/actors/watch/http_connection.h"
 #include "stagecraft/actors/watch/http_request.h"
+#include "stagecraft/actors/watch/http_tls.h"
 
 namespace stagecraft {
 
 inline constexpr std::size_t kHttpConnections = 16;
-inline constexpr std::size_t kHttpRequestBytes = std::size_t{16} << 10U;
-inline constexpr std::chrono::seconds kHttpPatience{5};
-inline constexpr std::chrono::seconds kHttpLongest{60};
 
 struct HttpAnswer {
   int status = 200;
@@ -42,10 +42,14 @@ using HttpHandler = std::function<HttpAnswer(const HttpRequest&)>;
 
 class HttpServer {
  public:
-  /// Listens at once. `address`: in digits; `port` 0: any. Malformed requests get 400 and do not
-  /// reach the handler.
+  /// Listens at once. `address`: in digits; `port` 0: any; `tls`: answers over TLS alone, by this,
+  /// which outlives the server; null: plainly. Malformed requests get 400 and do not reach the
+  /// handler.
   /// Errors: UsageArgument for an address that cannot be listened on.
-  HttpServer(const std::string& address, int port, HttpHandler handler);
+  HttpServer(const std::string& address,
+             int port,
+             HttpHandler handler,
+             const HttpTls* tls = nullptr);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

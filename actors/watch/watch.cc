@@ -142,6 +142,7 @@ struct Watch::Impl {
   const std::string title;
   WatchPlace place;
   const std::string token = make_token();
+  const std::optional<HttpTls> tls;
   std::atomic<bool> opened{false};
   std::unique_ptr<HttpServer> server;  ///< ends first: it uses all others
 
@@ -149,7 +150,8 @@ struct Watch::Impl {
       : board(run),
         takes_checkpoints(run.takes_checkpoints),
         title(run.model + " by " + run.schedule),
-        place(parse_watch_place(where)) {}
+        place(parse_watch_place(where)),
+        tls(needs_tls(place) ? std::make_optional<HttpTls>(host_of_link(place)) : std::nullopt) {}
 
   [[nodiscard]] HttpAnswer answer(const HttpRequest& request) {
     if (!may_watch(request, place, token)) {
@@ -208,10 +210,13 @@ struct Watch::Impl {
 Watch::Watch(WatchedRun run, const std::string& place)
     : impl_(std::make_unique<Impl>(std::move(run), place)) {
   impl_->server = std::make_unique<HttpServer>(
-      impl_->place.address, impl_->place.port, [impl = impl_.get()](const HttpRequest& request) {
+      impl_->place.address,
+      impl_->place.port,
+      [impl = impl_.get()](const HttpRequest& request) {
         impl->opened.wait(false);  // the place has its port then
         return impl->answer(request);
-      });
+      },
+      impl_->tls ? &*impl_->tls : nullptr);
   impl_->place.port = impl_->server->port();
   impl_->opened = true;
   impl_->opened.notify_all();
@@ -223,7 +228,11 @@ Watch::~Watch() {
 }
 
 std::string Watch::link() const {
-  return watch_link(impl_->place, impl_->token);
+  return watch_link(impl_->place, impl_->token, fingerprint());
+}
+
+std::string Watch::fingerprint() const {
+  return impl_->tls ? impl_->tls->fingerprint() : "";
 }
 
 void Watch::begin_after(std::int64_t step) {

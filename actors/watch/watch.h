@@ -36,16 +36,21 @@ class Trainer;
 
 class Watch {
  public:
-  /// Serves at `place`: "127.0.0.1:8080"; port 0: any that is free.
-  /// Errors: UsageArgument for an address that other hosts reach, or that cannot be listened on.
+  /// Serves at `place`: "127.0.0.1:8080"; port 0: any that is free. An address that other hosts
+  /// reach, such as "0.0.0.0:8080", is served over TLS alone, with a certificate made for this run.
+  /// Errors: UsageArgument for a text that is no place, or an address that cannot be listened on.
   explicit Watch(WatchedRun run, const std::string& place = "127.0.0.1:0");
   /// Ends the run for those who watch, if end() did not.
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  /// Returns "http://127.0.0.1:PORT/?token=...". Anyone with the link can watch the run and end it.
+  /// Returns "http://127.0.0.1:PORT/?token=...", with TLS
+  /// "https://HOST:PORT/?token=...#sha256=...". Anyone with the link can watch the run and end it.
   [[nodiscard]] std::string link() const;
+  /// Returns the SHA-256 of the certificate, "AB:CD:...", to be compared with the one that a
+  /// browser shows; empty without TLS.
+  [[nodiscard]] std::string fingerprint() const;
 
   /// Tells that the run continues another, after so many updates. Call it before the first step.
   void begin_after(std::int64_t step);

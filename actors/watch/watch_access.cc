@@ -10,12 +10,15 @@
 
 #include "stagecraft/actors/launch/network/local_address.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/process/host_name.h"
 
 namespace stagecraft {
 namespace {
 
 constexpr int kMostPort = 65535;
+/// The ports that browsers leave out.
 constexpr int kWebPort = 80;
+constexpr int kTlsWebPort = 443;
 
 [[noreturn]] void refuse_place(const std::string& text) {
   throw Error(Errc::UsageArgument,
@@ -50,14 +53,25 @@ std::string as_browsers_write(const std::string& address) {
              : std::string();
 }
 
-/// Returns a host of a header with its port, which browsers leave out if it is kWebPort.
+std::string scheme_of(const WatchPlace& place) {
+  return needs_tls(place) ? "https://" : "http://";
+}
+
+/// Returns a host of a header with its port, which browsers leave out if it is that of the scheme.
 std::string with_port(const std::string& host, const WatchPlace& place) {
+  const int web_port = needs_tls(place) ? kTlsWebPort : kWebPort;
   const bool has_port = host.find(':', host.rfind(']') + 1) != std::string::npos;
-  return has_port || place.port != kWebPort ? host : fmt::format("{}:{}", host, kWebPort);
+  return has_port || place.port != web_port ? host : fmt::format("{}:{}", host, web_port);
 }
 
 std::string in_link(const WatchPlace& place) {
-  return host_and_port(place.address, static_cast<std::uint16_t>(place.port));
+  return host_and_port(host_of_link(place), static_cast<std::uint16_t>(place.port));
+}
+
+/// Keeps WX-2.
+bool is_host_of(const WatchPlace& place, const std::string& host) {
+  return needs_tls(place) || host == in_link(place) ||
+         host == fmt::format("localhost:{}", place.port);
 }
 
 }  // namespace
@@ -84,14 +98,15 @@ WatchPlace parse_watch_place(const std::string& text) {
   if (place.address.empty()) {
     refuse_place(text);
   }
-  if (!is_loopback(place.address)) {
-    throw Error(Errc::UsageArgument,
-                fmt::format("a run is watched at an address of this host alone, such as 127.0.0.1, "
-                            "because its server has no TLS; found {}: reach it from another host "
-                            "through ssh -L PORT:127.0.0.1:PORT",
-                            place.address));
-  }
   return place;
+}
+
+bool needs_tls(const WatchPlace& place) {
+  return !is_loopback(place.address);
+}
+
+std::string host_of_link(const WatchPlace& place) {
+  return place.address == "0.0.0.0" || place.address == "::" ? host_name() : place.address;
 }
 
 std::string make_token() {
@@ -107,19 +122,25 @@ std::string make_token() {
 }
 
 bool may_watch(const HttpRequest& request, const WatchPlace& place, const std::string& token) {
-  constexpr std::string_view kScheme = "http://";
   const std::string host = with_port(request.host, place);
-  const bool is_here = host == in_link(place) || host == fmt::format("localhost:{}", place.port);
+  const std::string scheme = scheme_of(place);
   const bool is_own =
-      request.origin.empty() || (request.origin.starts_with(kScheme) &&
-                                 with_port(request.origin.substr(kScheme.size()), place) == host);
+      request.origin.empty() || (request.origin.starts_with(scheme) &&
+                                 with_port(request.origin.substr(scheme.size()), place) == host);
   const bool changes = request.method != "GET";
-  return is_here && is_own &&
+  return is_host_of(place, host) && is_own &&
          (is_token(request.bearer, token) || (!changes && is_token(request.token, token)));
 }
 
-std::string watch_link(const WatchPlace& place, const std::string& token) {
-  return fmt::format("http://{}/?token={}", in_link(place), token);
+std::string watch_link(const WatchPlace& place,
+                       const std::string& token,
+                       const std::string& fingerprint) {
+  return fmt::format("{}{}/?token={}{}{}",
+                     scheme_of(place),
+                     in_link(place),
+                     token,
+                     fingerprint.empty() ? "" : "#sha256=",
+                     fingerprint);
 }
 
 }  // namespace stagecraft

@@ -3,9 +3,10 @@
 /// Watch asks it for every request, before it looks at its path. Pure, but for make_token().
 /// WX-1: a request without the token learns nothing: neither that a run is here, nor which paths
 ///       there are.
-/// WX-2: a page of another origin gets nothing, even with the token: the host must be this one by
-///       its number or as localhost, against names that are made to point here, and an origin, if
-///       there is one, must be the page's own.
+/// WX-2: a page of another origin gets nothing, even with the token: an origin, if there is one,
+///       must be the page's own. Plain HTTP is answered to this host by its number or as localhost
+///       alone, against names that are made to point here. Over TLS any name is answered, because
+///       browsers themselves refuse the certificate for other names.
 /// WX-3: what changes the run takes the token in a header, which no link and no form can set.
 #pragma once
 
@@ -22,9 +23,14 @@ struct WatchPlace {
 };
 
 /// Returns the place that "127.0.0.1:8080", "127.0.0.1", "[::1]:8080" or ":8080" names.
-/// Errors: UsageArgument for another form, and for an address that other hosts reach: the server
-/// has no TLS.
+/// Errors: UsageArgument for another form.
 [[nodiscard]] WatchPlace parse_watch_place(const std::string& text);
+
+/// Returns whether other hosts reach the place: then it must be served over TLS.
+[[nodiscard]] bool needs_tls(const WatchPlace& place);
+
+/// Returns the address; the name of this host instead of all its addresses (0.0.0.0, ::).
+[[nodiscard]] std::string host_of_link(const WatchPlace& place);
 
 /// Returns 128 random bits in hexadecimal digits.
 [[nodiscard]] std::string make_token();
@@ -35,7 +41,11 @@ struct WatchPlace {
                              const WatchPlace& place,
                              const std::string& token);
 
-/// Returns "http://127.0.0.1:8080/?token=...".
-[[nodiscard]] std::string watch_link(const WatchPlace& place, const std::string& token);
+/// Returns "http://127.0.0.1:8080/?token=..."; for a place that needs TLS
+/// "https://192.168.0.7:8080/?token=...#sha256=AB:CD:...". Browsers do not send what follows #.
+/// `fingerprint`: of the certificate; empty without TLS.
+[[nodiscard]] std::string watch_link(const WatchPlace& place,
+                                     const std::string& token,
+                                     const std::string& fingerprint);
 
 }  // namespace stagecraft

@@ -35,6 +35,8 @@ class HttpPeer {
   HttpPeer& operator=(const HttpPeer&) = delete;
   HttpPeer& operator=(HttpPeer&&) = delete;
 
+  [[nodiscard]] int socket_number() const { return fd_; }
+
   /// Returns whether all was sent.
   bool send_all(const std::string& text) const {
     std::size_t sent = 0;

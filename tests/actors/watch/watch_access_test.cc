@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "stagecraft/base/process/host_name.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/error_of.h"
 
@@ -55,13 +56,24 @@ TEST_CASE("a place is an address of this host in digits, and a port", "[actors][
   }
 }
 
-TEST_CASE("an address that other hosts reach is refused, with the way that is left",
+TEST_CASE("an address that other hosts reach needs TLS, and all addresses have this host's name",
           "[actors][watch]") {
-  for (const char* text : {"0.0.0.0:8080", "192.168.0.7:80", "[::]:80", "10.0.0.1"}) {
+  for (const char* text : {"127.0.0.1:8080", "127.9.9.9", "[::1]:80", "localhost:1"}) {
     CAPTURE(text);
-    const Error error = thrown_error([&] { (void)parse_watch_place(text); });
-    CHECK(error.code() == Errc::UsageArgument);
-    CHECK_THAT(error.message(), ContainsSubstring("no TLS") && ContainsSubstring("ssh -L"));
+    CHECK_FALSE(needs_tls(parse_watch_place(text)));
+  }
+  struct Form {
+    const char* text;
+    std::string host;
+  };
+  for (const Form& form : {Form{"0.0.0.0:8080", host_name()},
+                           {"[::]:80", host_name()},
+                           {"192.168.0.7:80", "192.168.0.7"},
+                           {"[fd00::1]", "fd00::1"}}) {
+    CAPTURE(form.text);
+    const WatchPlace place = parse_watch_place(form.text);
+    CHECK(needs_tls(place));
+    CHECK(host_of_link(place) == form.host);
   }
 }
 
@@ -130,6 +142,36 @@ TEST_CASE("at port 80 browsers name no port", "[actors][watch]") {
   CHECK_FALSE(may_watch(request, {.address = "::1", .port = 81}, kToken));
 }
 
+TEST_CASE("over TLS a host may have any name, and an origin must be its own page's",
+          "[actors][watch]") {
+  const WatchPlace place{.address = "192.168.0.7", .port = 8443};
+  HttpRequest request = good_request();
+  for (const char* host : {"192.168.0.7:8443", "node7.example:8443", "localhost:8443"}) {
+    CAPTURE(host);
+    request.host = host;
+    request.origin = "";
+    CHECK(may_watch(request, place, kToken));
+    request.origin = "https://" + request.host;
+    CHECK(may_watch(request, place, kToken));
+    request.origin = "http://" + request.host;
+    CHECK_FALSE(may_watch(request, place, kToken));
+    request.origin = "https://evil.example:8443";
+    CHECK_FALSE(may_watch(request, place, kToken));
+  }
+  request.origin = "";
+  request.token = "";
+  CHECK_FALSE(may_watch(request, place, kToken));
+}
+
+TEST_CASE("at port 443 browsers name no port over TLS", "[actors][watch]") {
+  HttpRequest request = good_request();
+  request.host = "node7.example";
+  request.origin = "https://node7.example";
+  CHECK(may_watch(request, {.address = "192.168.0.7", .port = 443}, kToken));
+  request.origin = "https://node7.example:444";
+  CHECK_FALSE(may_watch(request, {.address = "192.168.0.7", .port = 443}, kToken));
+}
+
 TEST_CASE("what changes the run takes the token in a header alone", "[actors][watch]") {
   HttpRequest request = good_request();
   request.method = "POST";
@@ -139,8 +181,12 @@ TEST_CASE("what changes the run takes the token in a header alone", "[actors][wa
 }
 
 TEST_CASE("a link names the place, also in brackets", "[actors][watch]") {
-  CHECK(watch_link(kPlace, "t") == "http://127.0.0.1:8080/?token=t");
-  CHECK(watch_link({.address = "::1", .port = 1}, "t") == "http://[::1]:1/?token=t");
+  CHECK(watch_link(kPlace, "t", "") == "http://127.0.0.1:8080/?token=t");
+  CHECK(watch_link({.address = "::1", .port = 1}, "t", "") == "http://[::1]:1/?token=t");
+  CHECK(watch_link({.address = "fd00::1", .port = 1}, "t", "AB:CD") ==
+        "https://[fd00::1]:1/?token=t#sha256=AB:CD");
+  CHECK(watch_link({.address = "0.0.0.0", .port = 1}, "t", "AB") ==
+        "https://" + host_name() + ":1/?token=t#sha256=AB");
 }
 
 }  // namespace stagecraft

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <regex>
 #include <string>
 
+#include "stagecraft/actors/security/certificate_facts.h"
 #include "stagecraft/actors/watch/http_server.h"
+#include "stagecraft/base/process/host_name.h"
 #include "stagecraft/tests/actors/watch/http_peer.h"
+#include "stagecraft/tests/actors/watch/tls_peer.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/eventually.h"
 
@@ -152,8 +156,49 @@ TEST_CASE("one who follows gets a timeline once", "[actors][watch]") {
   CHECK_THAT(rest, ContainsSubstring("done") && !ContainsSubstring("\"timeline\""));
 }
 
-TEST_CASE("a place that others reach is refused", "[actors][watch]") {
-  CHECK_THROWS(Watch(WatchedRun{}, "0.0.0.0:0"));
+TEST_CASE("a place that others reach is served over TLS alone, with 403 for a wrong token",
+          "[actors][watch][tls]") {
+  Watch watch({.model = "mine", .schedule = "1f1b", .steps = 10, .ranks = {{"0"}}}, "0.0.0.0:0");
+  const std::string link = watch.link();
+  std::smatch parts;
+  REQUIRE(std::regex_match(
+      link,
+      parts,
+      std::regex(R"(https://(.+):(\d+)/\?token=([0-9a-f]{32})#sha256=([0-9A-F:]{95}))")));
+  CHECK(parts[1] == host_name());
+  CHECK(parts[4] == watch.fingerprint());
+  const int port = std::stoi(parts[2]);
+  const std::string token = parts[3];
+  const auto get = [&](const std::string& path, const std::string& with) {
+    return "GET " + path + "?token=" + with + " HTTP/1.1\r\nHost: any.example:1\r\n\r\n";
+  };
+  const auto answer = [&](const std::string& request) {
+    const TlsPeer peer(port);
+    CHECK(security::fingerprint_of(*peer.certificate()) == watch.fingerprint());
+    (void)peer.send_all(request);
+    return peer.read_all();
+  };
+  CHECK_THAT(answer(get("/state", token)), StartsWith("HTTP/1.1 200"));
+  const std::string wrong = (token[0] == '0' ? '1' : '0') + token.substr(1);
+  CHECK_THAT(answer(get("/state", wrong)), StartsWith("HTTP/1.1 403") && EndsWith("\r\n\r\n"));
+  const HttpPeer plain(port);
+  (void)plain.send_all(get("/state", token));
+  CHECK(plain.read_all().empty());
+
+  const TlsPeer follower(port);
+  REQUIRE(follower.send_all(get("/events", token)));
+  watch.message("a note");
+  watch.end("all is done");
+  CHECK_THAT(follower.read_all(),
+             ContainsSubstring("text/event-stream") && ContainsSubstring("a note") &&
+                 ContainsSubstring("all is done"));
+  CHECK(follower.was_told_the_end());
+}
+
+TEST_CASE("a place of this host alone has neither TLS nor a certificate", "[actors][watch]") {
+  const Watched run;
+  CHECK(run.watch.fingerprint().empty());
+  CHECK_THAT(run.watch.link(), StartsWith("http://127.0.0.1:"));
 }
 
 }  // namespace stagecraft

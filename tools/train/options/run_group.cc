@@ -47,10 +47,11 @@ void add_run(CLI::App& app, RunOptions& o) {
       ->type_name("SECONDS")
       ->check(positive_number())
       ->group(kRunGroup);
-  app.add_option("--serve",
-                 o.serve,
-                 "let the run be watched in a browser and by `stagecraft watch`; prints the link "
-                 "(docs/watch.md)")
+  app.add_option(
+         "--serve",
+         o.serve,
+         "let the run be watched in a browser and by `stagecraft watch`; prints the link; over "
+         "TLS at an address that other hosts reach (docs/watch.md)")
       ->type_name("[ADDRESS:PORT]")
       ->expected(0, 1)
       ->default_str("127.0.0.1:0")

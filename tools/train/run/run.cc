@@ -139,6 +139,19 @@ bool TrainRun::has_more_steps() const {
   return trainer_->steps() < job_.choice.steps;
 }
 
+/// Reports the link, and the certificate that a browser shows there.
+void TrainRun::report_watch() {
+  const std::string link = watch_->link();
+  const std::string certificate = watch_->fingerprint();
+  nlohmann::ordered_json event = {{"event", "watch"}, {"link", link}};
+  std::string text = fmt::format("watch      {}\n", link);
+  if (!certificate.empty()) {
+    event["certificate"] = certificate;
+    text += fmt::format("           certificate SHA-256 {}\n", certificate);
+  }
+  progress_->note(text, event);
+}
+
 /// Reports what the run does, where it continues, and whether with other code than before.
 void TrainRun::report_start() {
   if (folder_ != nullptr) {
@@ -146,8 +159,7 @@ void TrainRun::report_start() {
   }
   progress_->text(header_text(job_, rows_));
   if (watch_) {
-    const std::string link = watch_->link();
-    progress_->note(fmt::format("watch      {}\n", link), {{"event", "watch"}, {"link", link}});
+    report_watch();
   }
   if (job_.start.resumed_at) {
     const std::string& file = *job_.start.checkpoint;

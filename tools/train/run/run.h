@@ -58,6 +58,7 @@ class TrainRun {
   [[nodiscard]] Trainer make_trainer();
   void load(const std::string& path);
   void report_start();
+  void report_watch();
   void report_cut();
   void train(const Interrupt& interrupt);
   [[nodiscard]] bool ends_early(const Interrupt& interrupt);
