@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <ranges>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -47,7 +47,7 @@ T field(const Event& event, const char* name, T otherwise) {
 std::optional<std::int64_t> number_field(const Event& event, const char* name) {
   const auto found = event.find(name);
   const bool is_one = found != event.end() && found->is_number_unsigned() &&
-                      found->get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max();
+                      std::in_range<std::int64_t>(found->get<std::uint64_t>());
   return is_one ? std::optional(found->get<std::int64_t>()) : std::nullopt;
 }
 
