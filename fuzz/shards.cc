@@ -1,52 +1,19 @@
 /// Shards of samples: any bytes give a folder whose rows can be read, or a refusal as a file. The
 /// first byte is the form of the file: n for .npy, s for .safetensors, else tokens.
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
-#include <fmt/format.h>
-
 #include "stagecraft/base/error.h"
 #include "stagecraft/compiler/data/shard_folder.h"
+#include "stagecraft/fuzz/fuzzed_folder.h"
 #include "stagecraft/fuzz/require.h"
 #include "stagecraft/fuzz/target.h"
 
 namespace sc = stagecraft;
 
 namespace {
-
-/// FuzzedFolder is a folder with the one file of an input.
-class FuzzedFolder {
- public:
-  FuzzedFolder()
-      : path_(std::filesystem::temp_directory_path() /
-              fmt::format("stagecraft-fuzz-{}", getpid())) {
-    std::filesystem::create_directories(path_);
-  }
-  FuzzedFolder(const FuzzedFolder&) = delete;
-  FuzzedFolder& operator=(const FuzzedFolder&) = delete;
-  ~FuzzedFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
-  [[nodiscard]] std::string path() const { return path_.string(); }
-
-  void fill(std::string_view name, std::string_view bytes) const {
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-      std::filesystem::remove(entry.path());
-    }
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 void read_all(const std::string& folder) {
   sc::DataRequest request{.microbatch_size = 2};
@@ -66,12 +33,13 @@ void read_all(const std::string& folder) {
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const FuzzedFolder folder;
+  static const sc::fuzz::FuzzedFolder folder;
   if (size == 0) {
     return 0;
   }
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  folder.fill(data[0] == 'n' ? "a.npy" : data[0] == 's' ? "a.safetensors" : "a.bin", bytes);
+  folder.clear();
+  folder.write(data[0] == 'n' ? "a.npy" : data[0] == 's' ? "a.safetensors" : "a.bin", bytes);
   try {
     read_all(folder.path());
   } catch (const sc::Error& error) {

@@ -5,6 +5,8 @@
 /// JO-1: an object is one line. It begins with the words of its command and the version; keys are
 /// snake_case. The version grows if a field of any object gets another name, unit or meaning, and
 /// not for new fields.
+/// JO-2: control characters are escaped, U+007F to U+009F too, so that text of a file or of another
+/// host does not change the terminal that prints the object.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,10 @@ namespace stagecraft::tools {
 namespace {
 
 namespace fs = std::filesystem;
+using Event = nlohmann::ordered_json;
+
+constexpr int kDeepestEvent = 8;                       // the hardware of a start is 3 deep
+constexpr std::uintmax_t kLargestRecord = 64U << 20U;  // 300 restarts of a thousand workers
 
 std::string below(const std::string& folder, const char* name) {
   return (fs::path(folder) / name).string();
@@ -28,14 +33,17 @@ std::string below(const std::string& folder, const char* name) {
               fmt::format("expected a folder of `train --run-dir`, found '{}', {}", folder, why));
 }
 
-/// Returns the object of a line; null if it is no whole event.
-nlohmann::ordered_json event_of(const std::string& line) {
-  nlohmann::ordered_json event = nlohmann::ordered_json::parse(line, nullptr, false);
+/// Returns the object of a line; null if it is no whole event. Keeps REC-2.
+Event event_of(const std::string& line) {
+  Event event = nlohmann::ordered_json::parse(
+      line,
+      [](int depth, Event::parse_event_t, const Event&) { return depth < kDeepestEvent; },
+      false);
   const bool whole = event.is_object() && event.contains("event") && event.at("event").is_string();
-  return whole ? event : nlohmann::ordered_json();
+  return whole ? event : Event();
 }
 
-void add_to(nlohmann::ordered_json event, RunRecord& record) {
+void add_to(Event event, RunRecord& record) {
   if (record.what.empty() && event.at("event") == "run" && event.contains("what")) {
     for (const auto& [option, value] : event.at("what").items()) {
       record.what[option] = value.is_string() ? value.get<std::string>() : value.dump();
@@ -63,6 +71,10 @@ RunRecord read_run_record(const std::string& folder) {
   if (!fs::is_regular_file(path, failed)) {
     refuse_folder(folder, "which has no record.jsonl");
   }
+  if (const std::uintmax_t size = fs::file_size(path, failed); !failed && size > kLargestRecord) {
+    refuse_folder(folder,
+                  fmt::format("whose record.jsonl has {} bytes, more than any run writes", size));
+  }
   std::ifstream file(path);
   RunRecord record;
   for (std::string line; std::getline(file, line);) {
@@ -71,7 +83,7 @@ RunRecord read_run_record(const std::string& folder) {
     if (line.empty()) {
       continue;
     }
-    if (nlohmann::ordered_json event = event_of(line); event.is_object()) {
+    if (Event event = event_of(line); event.is_object()) {
       add_to(std::move(event), record);
     } else {
       ++record.damaged;

@@ -10,6 +10,9 @@
 /// was killed.
 /// REC-1: a line that is not whole, as a full disk or the end of a machine leaves it, is counted
 ///        and passed over; the lines around it count.
+/// REC-2: the reader may get the record of a stranger. It leaves out values that are nested deeper
+///        than those of any event, since each use of them would take as much of the stack, and
+///        refuses a record that is larger than any run writes.
 #pragma once
 
 #include <map>

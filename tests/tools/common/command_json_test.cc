@@ -1,4 +1,5 @@
-/// Checks the common shape of the objects of all commands that need no LibTorch (JO-1).
+/// Checks the common shape of the objects of all commands that need no LibTorch (JO-1), and that
+/// they leave a terminal as it is (JO-2).
 #include "stagecraft/tools/common/command_json.h"
 
 #include "stagecraft/actors/security/cluster_credentials.h"
@@ -32,6 +33,13 @@ TEST_CASE("an object is one line that begins with its command and the version (J
           "[tools][json]") {
   CHECK(tools::command_json("plan", {{"file", "caf\xE9"}, {"a", 1}}) ==
         "{\"stagecraft\":\"plan\",\"version\":1,\"file\":\"caf\xEF\xBF\xBD\",\"a\":1}\n");
+}
+
+TEST_CASE("control characters are escaped, and other text stays (JO-2)", "[tools][json]") {
+  CHECK(tools::command_json("plan",
+                            {{"a", "\x1B[2J\x7F\xC2\x9B]1m\xC2\x80\xC2\xA0\xC3\x9F"}, {"b", 1}}) ==
+        R"({"stagecraft":"plan","version":1,"a":"\u001b[2J\u007f\u009b]1m\u0080)"
+        "\xC2\xA0\xC3\x9F\",\"b\":1}\n");
 }
 
 TEST_CASE("every object of stagecraft schedule has the common shape (JO-1)", "[tools][json]") {

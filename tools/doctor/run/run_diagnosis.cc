@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <deque>
+#include <filesystem>
 #include <fstream>
+#include <ranges>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,9 +17,11 @@
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/process/host_name.h"
 #include "stagecraft/base/shell_word.h"
+#include "stagecraft/base/split.h"
 #include "stagecraft/tools/common/exit_code.h"
 #include "stagecraft/tools/common/interrupt.h"
 #include "stagecraft/tools/doctor/run/run_paths.h"
+#include "stagecraft/tools/run_record/run_environment.h"
 #include "stagecraft/tools/run_record/run_record.h"
 
 namespace stagecraft::tools {
@@ -27,6 +32,7 @@ using Event = nlohmann::ordered_json;
 constexpr std::size_t kLastLines = 10;
 constexpr std::int64_t kTailBytes = 64 * 1024;
 constexpr int kOfSignals = 128;
+constexpr int kLastStatus = 255;
 
 /// Returns a field; `otherwise` if it is missing or of another type: a record may be of another
 /// version, or damaged.
@@ -39,11 +45,12 @@ T field(const Event& event, const char* name, T otherwise) {
   }
 }
 
+/// Returns a number of a step, a rank or a process, none of which is below 0.
 std::optional<std::int64_t> number_field(const Event& event, const char* name) {
   const auto found = event.find(name);
-  return found != event.end() && found->is_number_integer()
-             ? std::optional(found->get<std::int64_t>())
-             : std::nullopt;
+  const bool is_one = found != event.end() && found->is_number_unsigned() &&
+                      std::in_range<std::int64_t>(found->get<std::uint64_t>());
+  return is_one ? std::optional(found->get<std::int64_t>()) : std::nullopt;
 }
 
 /// Holds the events of the last start, by name; the last of each.
@@ -91,34 +98,50 @@ struct LastStart {
   LastStart() = default;
 };
 
-/// Returns the last lines of a file; none if it cannot be read.
-std::vector<std::string> tail_of(const std::string& path) {
+/// Returns the last lines of a file, also the one that it ends in, which may be empty; none if it
+/// cannot be read. The name is from a record, so the file may be anything: a pipe would never end.
+std::vector<std::string> end_of(const std::string& path) {
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed)) {
+    return {};
+  }
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::int64_t size = file ? static_cast<std::int64_t>(file.tellg()) : 0;
-  file.seekg(std::max<std::int64_t>(0, size - kTailBytes));
-  std::deque<std::string> lines;
-  for (std::string line; std::getline(file, line);) {
-    lines.push_back(line);
-    if (lines.size() > kLastLines) {
-      lines.pop_front();
-    }
+  const std::int64_t begin = std::max<std::int64_t>(0, size - kTailBytes);
+  std::string text(static_cast<std::size_t>(kTailBytes), '\0');
+  file.seekg(begin);
+  file.read(text.data(), kTailBytes);
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  const std::vector<std::string_view> lines = split(text, '\n');
+  const std::ptrdiff_t whole = begin > 0 && lines.size() > 1 ? 1 : 0;  // the first has no begin
+  return {lines.begin() + whole, lines.end()};
+}
+
+/// Returns the last lines of a log.
+std::vector<std::string> tail_of(const std::string& path) {
+  std::vector<std::string> lines = end_of(path);
+  if (!lines.empty() && lines.back().empty()) {
+    lines.pop_back();
   }
-  return {lines.begin(), lines.end()};
+  const std::size_t more = lines.size() - std::min(lines.size(), kLastLines);
+  return {lines.begin() + static_cast<std::ptrdiff_t>(more), lines.end()};
 }
 
 /// Returns the step of the last whole row of metrics.csv.
 std::optional<std::int64_t> last_step_in(const std::string& folder) {
-  std::ifstream table(folder + "/metrics.csv");
-  std::optional<std::int64_t> last;
-  for (std::string row; std::getline(table, row) && !table.eof();) {
+  std::vector<std::string> rows = end_of(folder + "/metrics.csv");
+  if (!rows.empty()) {
+    rows.pop_back();  // what follows the last whole row
+  }
+  for (const std::string& row : std::views::reverse(rows)) {
     std::int64_t step = 0;
     const char* const end = row.data() + row.size();
     const auto [rest, error] = std::from_chars(row.data(), end, step);
     if (error == std::errc() && rest != end && *rest == ',') {
-      last = step;
+      return step;
     }
   }
-  return last;
+  return std::nullopt;
 }
 
 /// Quotes a word of a shell if it needs that.
@@ -154,8 +177,9 @@ std::string command_line(const Event& start, const RunPaths& paths) {
   std::string line = "cd " + quoted_word(field<std::string>(start, "directory", ".")) + " &&";
   const Event environment = field(start, "environment", Event::object());
   for (const auto& [name, value] : environment.items()) {
-    line +=
-        fmt::format(" {}={}", name, quoted_word(value.is_string() ? value.get<std::string>() : ""));
+    if (changes_run(name) && value.is_string()) {  // a record of a stranger may hold others
+      line += fmt::format(" {}={}", name, quoted_word(value.get<std::string>()));
+    }
   }
   line += " stagecraft train";
   for (const std::string& word : command_words(start, paths)) {
@@ -189,7 +213,7 @@ std::string place_of_error(const RunError& error) {
 
 std::string process_text(const Event& start) {
   return fmt::format("process {} on {}",
-                     field<std::int64_t>(start, "process", 0),
+                     number_field(start, "process").value_or(0),
                      field<std::string>(start, "host", "an unknown host"));
 }
 
@@ -224,15 +248,15 @@ void judge_end(const LastStart& last, const RunPaths& paths, RunDiagnosis& run) 
     return;
   }
   run.ended = field<std::string>(last.end, "time", "");
-  const int status = field(last.end, "exit_status", 1);
+  const std::int64_t status = number_field(last.end, "exit_status").value_or(1);
   if (last.end.contains("error")) {
     run.error = run_error_of(last);
     say(RunState::Failed,
         fmt::format("failed{}: {}", place_of_error(*run.error), run.error->message));
-  } else if (status > kOfSignals) {
+  } else if (status > kOfSignals && status <= kLastStatus) {
     say(RunState::ToldToEnd,
         fmt::format("was told to end by {}, and has ended in order",
-                    signal_name(status - kOfSignals)));
+                    signal_name(static_cast<int>(status) - kOfSignals)));
   } else if (last.not_verified.is_object()) {
     say(RunState::Incomplete,
         fmt::format("has made its steps, but --verify found a difference: {}",
@@ -274,7 +298,7 @@ void judge_steps(const LastStart& last, const RunPaths& paths, RunDiagnosis& run
 /// Sets the restarts, and the log of the worker that was lost last.
 void judge_workers(const LastStart& last, const RunPaths& paths, RunDiagnosis& run) {
   for (const Event& restart : last.restarts) {
-    run.restarts.push_back({.step = field<std::int64_t>(restart, "step", 0),
+    run.restarts.push_back({.step = number_field(restart, "step").value_or(0),
                             .failures = field(restart, "failures", std::vector<std::string>())});
     for (const Event& worker : field(restart, "workers", Event::array())) {
       run.log = field<std::string>(worker, "log", run.log);
@@ -324,7 +348,7 @@ RunDiagnosis diagnose_run(const std::string& folder) {
   judge_workers(last, paths, run);
   for (const Event& failed : last.not_saved) {
     run.notes.push_back(fmt::format("the checkpoint of step {} was not saved: {}",
-                                    field<std::int64_t>(failed, "step", 0),
+                                    number_field(failed, "step").value_or(0),
                                     field<std::string>(failed, "why", "")));
   }
   run.go_on = command_line(last.start, paths);

@@ -73,7 +73,7 @@ Report or_null(const std::optional<T>& value) {
 }  // namespace
 
 std::string run_report_text(const RunDiagnosis& run) {
-  std::string text = fmt::format("{} {}\n", run.folder, printable(run.how));
+  std::string text = printable(fmt::format("{} {}", run.folder, run.how)) + '\n';
   text +=
       report_line("started",
                   fmt::format("{}{}",

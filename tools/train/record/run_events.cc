@@ -13,8 +13,8 @@
 #include "stagecraft/scheduler/model/schedule.h"
 #include "stagecraft/tools/common/memory_limits.h"
 #include "stagecraft/tools/common/output.h"
+#include "stagecraft/tools/run_record/run_environment.h"
 #include "stagecraft/tools/train/job/strategy_file.h"
-#include "stagecraft/tools/train/record/run_environment.h"
 
 namespace stagecraft::tools {
 namespace {

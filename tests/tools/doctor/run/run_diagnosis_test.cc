@@ -1,11 +1,14 @@
 /// Tests what `stagecraft doctor --run` says of records that no test can make by training: torn,
-/// empty and strange ones, and those of other hosts and other builds.
+/// empty and strange ones, those of other hosts and other builds, and those of strangers.
+
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
+#include "stagecraft/base/printable.h"
 #include "stagecraft/base/process/host_name.h"
 #include "stagecraft/tests/support/catch.h"
 #include "stagecraft/tests/support/command.h"
@@ -142,6 +145,93 @@ TEST_CASE("a run that made its steps and could not compare them needs somebody",
   CHECK_THAT(how_of(record.doctor()), ContainsSubstring("--verify found a difference: step 2"));
   CHECK_THAT(how_of(Record({kRun, start_line(), R"({"event":"end","exit_status":2})"}).doctor()),
              ContainsSubstring("nobody could read its output"));
+}
+
+TEST_CASE("text of a stranger's record does not change the terminal", "[tools][doctor]") {
+  const TemporaryFolder beside;
+  const std::string log = beside.write("worker.log", "\x1B[31mred\n");
+  const Record record(
+      {kRun,
+       start_line("a\x1B[2J"),
+       R"({"event":"failed_at","log":")" + log + R"("})",
+       R"({"event":"end","exit_status":1,"error":{"message":"\u009b]0;x\u0007"}})"});
+  for (const bool json : {false, true}) {
+    const std::string out = record.doctor(json).out;
+    CHECK(printable(out, "\n") == out);
+    CHECK_THAT(out, ContainsSubstring("]0;x"));
+  }
+  const std::string odd = record.folder.path() + "/a\x1B[2J";
+  std::filesystem::create_directory(odd);
+  std::filesystem::copy(record.folder.path() + "/record.jsonl", odd);
+  const CommandResult run = run_here({STAGECRAFT_COMMAND, "doctor", "--run", odd});
+  CHECK(printable(run.out, "\n") == run.out);
+}
+
+TEST_CASE("the command of a stranger's record is one command", "[tools][doctor]") {
+  const Record record(
+      {kRun,
+       R"({"event":"start","command":["a;b"],"directory":"$(c)","environment":)"
+       R"({"LD_PRELOAD":"1","OMP_A;reboot;B":"1","OMP_C":"$d","OMP_E":7}})"});
+  CHECK(Json::parse(record.doctor().out).at("go_on") ==
+        "cd '$(c)' && OMP_C='$d' stagecraft train 'a;b'");
+}
+
+TEST_CASE("values that are nested deeper than those of any event are left out (REC-2)",
+          "[tools][doctor]") {
+  const std::size_t depth = 200'000;
+  const Record record({kRun,
+                       R"({"event":"start","command":["x",)" + std::string(depth, '[') +
+                           std::string(depth, ']') + R"(],"directory":"/there"})"});
+  const CommandResult run = record.doctor();
+  CHECK(run.exit_code == 1);
+  CHECK_THAT(Json::parse(run.out).at("go_on").get<std::string>(),
+             ContainsSubstring("cd /there && stagecraft train x"));
+}
+
+TEST_CASE("a record that is larger than any run writes is refused (REC-2)", "[tools][doctor]") {
+  const Record record({kRun, start_line()});
+  std::filesystem::resize_file(record.folder.path() + "/record.jsonl", (64U << 20U) + 1);
+  const CommandResult run = record.doctor();
+  CHECK(run.exit_code == 2);
+  CHECK_THAT(run.err, ContainsSubstring("67108865 bytes, more than any run writes"));
+}
+
+TEST_CASE("numbers that no run has count as missing", "[tools][doctor]") {
+  const auto end = GENERATE("4294967296", "-1", "1e300", "18446744073709551615");
+  CAPTURE(end);
+  const Record record({kRun,
+                       std::string(R"({"event":"start","process":)") + end + "}",
+                       std::string(R"({"event":"end","exit_status":)") + end + "}"});
+  CHECK_THAT(how_of(record.doctor()), ContainsSubstring("nobody could read its output"));
+}
+
+TEST_CASE("a log that is a pipe keeps nobody waiting", "[tools][doctor]") {
+  const TemporaryFolder beside;
+  const std::string pipe = beside.path() + "/worker.log";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const Record record({kRun,
+                       start_line(),
+                       R"({"event":"failed_at","log":")" + pipe + R"("})",
+                       R"({"event":"end","exit_status":1,"error":{}})"});
+  const CommandResult run = record.doctor();
+  CHECK_FALSE(run.timed_out);
+  CHECK(Json::parse(run.out).at("last_lines").empty());
+}
+
+TEST_CASE("the last lines and the last whole row are found in long files", "[tools][doctor]") {
+  const TemporaryFolder beside;
+  std::string text;
+  for (int step = 1; step <= 20'000; ++step) {
+    text += std::to_string(step) + ",0.5\n";
+  }
+  static_cast<void>(beside.write("metrics.csv", "step,loss\n" + text + "20001,0."));
+  const Record record({kRun,
+                       R"({"event":"start","places":{"metrics":")" + beside.path() + R"("}})",
+                       R"({"event":"failed_at","log":")" + beside.path() + R"(/metrics.csv"})"});
+  const Json report = Json::parse(record.doctor().out);
+  CHECK(report.at("step") == 20'000);
+  CHECK(report.at("last_lines").size() == 10);
+  CHECK(report.at("last_lines").back() == "20001,0.");
 }
 
 }  // namespace

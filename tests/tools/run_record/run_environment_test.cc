@@ -1,5 +1,5 @@
 /// Tests which variables of the environment get into the record of a run.
-#include "stagecraft/tools/train/record/run_environment.h"
+#include "stagecraft/tools/run_record/run_environment.h"
 
 #include <vector>
 

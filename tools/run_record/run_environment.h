@@ -3,9 +3,14 @@
 /// are shown and copied.
 #pragma once
 
+#include <string_view>
+
 #include <nlohmann/json_fwd.hpp>
 
 namespace stagecraft::tools {
+
+/// Returns whether a variable of this name changes a run. A shell takes the name as it is.
+[[nodiscard]] bool changes_run(std::string_view name);
 
 /// Returns the variables of `environment` ("NAME=VALUE", null at the end) that change a run: where
 /// ranks run, and the code, threads and devices with which they compute. The same command with
