@@ -73,20 +73,20 @@ void TcpRelay::accept_callers() {
     Connection& connection = all_.emplace_back();
     connection.caller = caller;
     connection.called = called;
-    connection.there = std::thread([this, caller, called] { carry(caller, called); });
-    connection.back = std::thread([this, caller, called] { carry(called, caller); });
+    connection.there = std::thread([this, caller, called] { carry(caller, called, holds_there_); });
+    connection.back = std::thread([this, caller, called] { carry(called, caller, holds_back_); });
     ++connections_;
   }
 }
 
-void TcpRelay::carry(int from, int to) {
+void TcpRelay::carry(int from, int to, const bool& holds) {
   std::array<char, 16'384> bytes{};
   while (true) {
     const ssize_t got = ::recv(from, bytes.data(), bytes.size(), 0);
     {
       std::unique_lock lock(mutex_);
-      is_holding_bytes_ = is_holding_bytes_ || (holds_ && got > 0);
-      changed_.wait(lock, [this] { return !holds_; });
+      is_holding_bytes_ = is_holding_bytes_ || (holds && got > 0);
+      changed_.wait(lock, [&] { return !holds; });
     }
     ssize_t sent = 0;
     while (got > 0 && sent < got) {
@@ -111,13 +111,18 @@ void TcpRelay::cut() {
     ::shutdown(connection.caller, SHUT_RDWR);
     ::shutdown(connection.called, SHUT_RDWR);
   }
-  holds_ = is_holding_bytes_ = false;  // what was held finds its way closed
+  holds_there_ = holds_back_ = is_holding_bytes_ = false;  // what was held finds its way closed
   changed_.notify_all();
 }
 
 void TcpRelay::hold() {
   const std::scoped_lock lock(mutex_);
-  holds_ = true;
+  holds_there_ = holds_back_ = true;
+}
+
+void TcpRelay::hold_callers() {
+  const std::scoped_lock lock(mutex_);
+  holds_there_ = true;
 }
 
 }  // namespace stagecraft::tests

@@ -27,6 +27,8 @@ class TcpRelay {
   void cut();
   /// Carries nothing more until the connections are cut; they stay open.
   void hold();
+  /// Does so with what callers send alone.
+  void hold_callers();
   /// Returns whether it has taken bytes that it does not carry.
   [[nodiscard]] bool is_holding_bytes() const { return is_holding_bytes_; }
 
@@ -37,8 +39,8 @@ class TcpRelay {
   };
 
   void accept_callers();
-  /// Carries bytes one way until an end is closed; then closes the other.
-  void carry(int from, int to);
+  /// Carries bytes one way until an end is closed; then closes the other. `holds`: of this way.
+  void carry(int from, int to, const bool& holds);
 
   const std::uint16_t to_;
   int listening_ = -1;
@@ -47,7 +49,7 @@ class TcpRelay {
   std::atomic<bool> is_holding_bytes_ = false;
   std::mutex mutex_;  ///< guards what follows, which several threads use
   std::condition_variable changed_;
-  bool holds_ = false;
+  bool holds_there_ = false, holds_back_ = false;
   std::list<Connection> all_;
   std::thread accepting_;  // last: it uses all other members
 };
