@@ -5,6 +5,7 @@
 #include <memory>
 #include <regex>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <httplib.h>
