@@ -10,7 +10,7 @@
 namespace stagecraft::tests {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 const std::vector<const char*> kEnvironment{"AWS_SECRET_ACCESS_KEY=x",
                                             "MY_TOKEN=x",
@@ -35,17 +35,17 @@ const std::vector<const char*> kEnvironment{"AWS_SECRET_ACCESS_KEY=x",
                                             nullptr};
 
 TEST_CASE("a record keeps variables that change a run, and no others", "[tools][run]") {
-  CHECK(tools::variables_of_run(kEnvironment.data()) == Json{{"STAGECRAFT_HOSTS", "hosts=2"},
-                                                             {"OMP_NUM_THREADS", "4"},
-                                                             {"MKL_CBWR", "AVX2"},
-                                                             {"ATEN_CPU_CAPABILITY", "avx2"},
-                                                             {"CUDA_VISIBLE_DEVICES", "0,1"},
-                                                             {"NCCL_DEBUG", ""}});
+  CHECK(tools::variables_of_run(kEnvironment.data()) == OrderedJson{{"STAGECRAFT_HOSTS", "hosts=2"},
+                                                                    {"OMP_NUM_THREADS", "4"},
+                                                                    {"MKL_CBWR", "AVX2"},
+                                                                    {"ATEN_CPU_CAPABILITY", "avx2"},
+                                                                    {"CUDA_VISIBLE_DEVICES", "0,1"},
+                                                                    {"NCCL_DEBUG", ""}});
 }
 
 TEST_CASE("a record keeps variables that name its job, and no others", "[tools][run]") {
   CHECK(tools::variables_of_job(kEnvironment.data()) ==
-        Json{{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"JOB_COMPLETION_INDEX", "2"}});
+        OrderedJson{{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "0"}, {"JOB_COMPLETION_INDEX", "2"}});
 }
 
 }  // namespace
