@@ -168,10 +168,9 @@ TEST_CASE("text of a stranger's record does not change the terminal", "[tools][d
 }
 
 TEST_CASE("the command of a stranger's record is one command", "[tools][doctor]") {
-  const Record record(
-      {kRun,
-       R"x({"event":"start","command":["a;b"],"directory":"$(c)","environment":)x"
-       R"({"LD_PRELOAD":"1","OMP_A;reboot;B":"1","OMP_C":"$d","OMP_E":7}})"});
+  const Record record({kRun,
+                       R"x({"event":"start","command":["a;b"],"directory":"$(c)","environment":)x"
+                       R"({"LD_PRELOAD":"1","OMP_A;reboot;B":"1","OMP_C":"$d","OMP_E":7}})"});
   CHECK(Json::parse(record.doctor().out).at("go_on") ==
         "cd '$(c)' && OMP_C='$d' stagecraft train 'a;b'");
 }
