@@ -72,8 +72,8 @@ struct FreeAddresses {
 
 [[noreturn]] void refuse_to_listen(const std::string& address, int port, const char* why) {
   throw Error(Errc::UsageArgument,
-              fmt::format("cannot listen on {}:{}: {}; choose an address of this host, and another "
-                          "port, or 0 for any",
+              fmt::format("cannot listen on {}:{}: {}; choose another port, or 0 for any, and "
+                          "an address of this host",
                           address,
                           port,
                           why));

@@ -194,19 +194,28 @@ TEST_CASE("a peer over TLS that goes in the midst of an answer does not end the 
   struct sigaction deadly {};
   deadly.sa_handler = SIG_DFL;
   REQUIRE(sigaction(SIGPIPE, &deadly, &before) == 0);
+  std::atomic<bool> gone{false};
   auto held = std::make_shared<int>();
   const std::weak_ptr<int> answering = held;
   const SecureServer made([&](const HttpRequest& request) {
     return request.path == "/end"
                ? HttpAnswer{}
-               : HttpAnswer{.stream = [] { return std::optional<std::string>("x"); },
+               : HttpAnswer{.stream = [&, is_first = true]() mutable -> std::optional<std::string> {
+                              if (!std::exchange(is_first, false)) {
+                                gone.wait(false);
+                              }
+                              return "data: a\n\n";
+                            },
                             .held = std::exchange(held, nullptr)};
   });
   {
     const TlsPeer peer(made.server.port());
-    REQUIRE(peer.send_all(kSecretGet));
-    REQUIRE_FALSE(peer.read_until("x").empty());
+    CHECK(peer.send_all(kSecretGet));
+    // It leaves nothing unread: then its system refuses what comes later, and that is the signal.
+    CHECK_THAT(peer.read_until("data: a\n\n"), EndsWith("data: a\n\n"));
   }
+  gone = true;
+  gone.notify_all();
   CHECK(eventually([&] { return answering.expired(); }));
   CHECK_THAT(made.answer_to("GET /end HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 200"));
   sigaction(SIGPIPE, &before, nullptr);
