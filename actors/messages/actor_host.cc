@@ -1,25 +1,67 @@
 #include "stagecraft/actors/messages/actor_host.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstddef>
+#include <latch>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <caf/io/middleman.hpp>
 #include <caf/openssl/manager.hpp>
 
 #include "stagecraft/actors/messages/process_actors.h"
 #include "stagecraft/base/log.h"
+#include "stagecraft/base/process/standard_lack_of_memory.h"
 
 namespace stagecraft {
+namespace {
+
+/// Throws unless a system can have its threads. Where one of them fails, the constructor of CAF
+/// 0.17 destroys what those before it wait for, and waits for them for ever. So all are tried
+/// first, and as much memory as the system takes meanwhile.
+void require_threads() {
+  constexpr int kThreads = 8;  // at most: those of the scheduler, of its clock and of the network
+  constexpr std::size_t kMemory = std::size_t{32} << 20U;
+  std::latch end(1);
+  std::vector<std::thread> threads;
+  std::optional<Error> lack;
+  try {
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&end] { end.wait(); });
+    }
+    void* const memory =
+        mmap(nullptr, kMemory, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+      throw std::bad_alloc();
+    }
+    munmap(memory, kMemory);
+  } catch (const std::exception& error) {
+    lack = standard_lack_of_memory(
+        error, "raise what limits threads (ulimit -u) or addresses (ulimit -v)");
+  }
+  end.count_down();
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  if (lack) {
+    throw Error(*lack);
+  }
+}
+
+}  // namespace
 
 ActorHost::Config::Config(const ControlLink* link, bool simulated) {
   const auto add = [&]<class... M>(std::tuple<M...>*) {
@@ -51,6 +93,7 @@ ActorHost::ActorHost(const ControlLink* link, bool simulated)
     : is_simulated_(simulated), config_(link, simulated), system_(config_) {}
 
 ActorHost& ActorHost::with_link(const ControlLink& link) {
+  require_threads();
   return *new ActorHost(&link);  // keeps AH-1
 }
 
@@ -67,6 +110,7 @@ ActorHost& ActorHost::of_this_process() {
   const std::scoped_lock lock(made->mutex);
   ActorHost*& host = made->by_process[getpid()];
   if (host == nullptr) {
+    require_threads();
     host = new ActorHost(nullptr);
   }
   return *host;

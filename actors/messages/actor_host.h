@@ -28,9 +28,11 @@ struct ControlLink {
 /// AH-1: a system is never destroyed. CAF 0.17 does not survive a shutdown among the destructors of
 ///       static objects, and a static Trainer would cause one. An idle system costs a few sleeping
 ///       threads.
+/// AH-2: where a system cannot have its threads, that is an error of its maker.
 class ActorHost {
  public:
   /// Returns the system of this process, made on first use. A child of fork() gets its own.
+  /// Errors: DeviceOutOfMemory, as those of with_link().
   [[nodiscard]] static ActorHost& of_this_process();
   /// Makes another system.
   [[nodiscard]] static ActorHost& with_link(const ControlLink& link);

@@ -11,7 +11,6 @@
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/sub.h>
-#include <pthread.h>
 
 #include "stagecraft/actors/executor/setup/setup_wire.h"
 #include "stagecraft/actors/messages/data_tags.h"
@@ -23,6 +22,7 @@
 #include "stagecraft/scheduler/builders/gpipe.h"
 #include "stagecraft/tests/actors/one_stage.h"
 #include "stagecraft/tests/support/catch.h"
+#include "stagecraft/tests/support/no_new_threads.h"
 #include "stagecraft/tests/support/waiting.h"
 
 namespace stagecraft {
@@ -429,30 +429,6 @@ TEST_CASE("behind the vote an abort comes too late to stop the updates (X-4)", "
   };
   CHECK(f.run(0).committed);
 }
-
-/// Prevents the start of any thread while it lives: each thread would want a stack larger than an
-/// address space. A limit of the process would also prevent it, and would starve the running
-/// threads.
-class NoNewThreads {
- public:
-  NoNewThreads() {
-    REQUIRE(pthread_getattr_default_np(&before_) == 0);
-    pthread_attr_t huge;
-    REQUIRE(pthread_attr_init(&huge) == 0);
-    REQUIRE(pthread_attr_setstacksize(&huge, std::size_t{1} << 50U) == 0);
-    REQUIRE(pthread_setattr_default_np(&huge) == 0);
-    pthread_attr_destroy(&huge);
-  }
-  ~NoNewThreads() {
-    pthread_setattr_default_np(&before_);
-    pthread_attr_destroy(&before_);
-  }
-  NoNewThreads(const NoNewThreads&) = delete;
-  NoNewThreads& operator=(const NoNewThreads&) = delete;
-
- private:
-  pthread_attr_t before_{};
-};
 
 TEST_CASE("a worker for which there is no thread is an error, and nobody waits for it",
           "[actors][stage_worker]") {
