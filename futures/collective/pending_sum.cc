@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -276,10 +277,19 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     }
   }
 
+  /// Lets go of tensors that were read. A device's stream may read them until the result is there.
+  void let_go(Tensors read) {
+    if (!buffer_.is_cpu()) {
+      std::ranges::move(read, std::back_inserter(kept_));
+    }
+  }
+
   void finish(const at::Tensor& result) {
     const at::Tensor handed = passing_->hand_over(result);
-    own_.clear();  // before the caller gives the buffer back
-    buffer_.reset();
+    if (buffer_.is_cpu()) {
+      own_.clear();  // before the caller gives the buffer back
+      buffer_.reset();
+    }
     result_.set_value(handed);
   }
 
@@ -358,7 +368,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     } catch (...) {
       why = caught();
     }
-    here.clear();  // before its lenders learn that they are read
+    let_go(std::move(here));  // before its lenders learn that they are read
     scattered_ = sum;
     const at::Tensor handed_on = why ? refusal(why->message()) : sum;
     if (kind_ == Kind::ReduceScatter) {
@@ -390,6 +400,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     if (fits) {
       place.copy_(sum);
     }
+    let_go({sum});
     say_done_to(from);
     if (part_of_sum_[i] == self_) {
       lend_to_readers(fits ? place : sum);
@@ -432,6 +443,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
   std::size_t left_ = 0;        // jobs that have not run
   std::optional<Error> error_;  // the first
   at::Tensor scattered_;        // the result of a reduce_scatter
+  Tensors kept_;                // by a device, until its result is there
   Promise<at::Tensor> result_;
 };
 
