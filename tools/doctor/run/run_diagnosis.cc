@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <ranges>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -133,10 +132,10 @@ std::optional<std::int64_t> last_step_in(const std::string& folder) {
   if (!rows.empty()) {
     rows.pop_back();  // what follows the last whole row
   }
-  for (const std::string& row : std::views::reverse(rows)) {
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
     std::int64_t step = 0;
-    const char* const end = row.data() + row.size();
-    const auto [rest, error] = std::from_chars(row.data(), end, step);
+    const char* const end = row->data() + row->size();
+    const auto [rest, error] = std::from_chars(row->data(), end, step);
     if (error == std::errc() && rest != end && *rest == ',') {
       return step;
     }
