@@ -330,7 +330,7 @@ class Run {
   }
 
   [[nodiscard]] bool has_weights_of_other(tests::Trainer& trainer) const {
-    return other_ && std::ranges::all_of(tests::weights_of(trainer), [&](const auto& weight) {
+    return other_ && std::ranges::all_of(unbroken_.used_weights(trainer), [&](const auto& weight) {
              const auto found =
                  std::ranges::find(other_->tensors, kWeight + weight.first, &StateTensor::name);
              return found == other_->tensors.end() || at::equal(found->tensor, weight.second);

@@ -81,14 +81,19 @@ void Unbroken::check(const StepResult& result) {
                       expected.gradient_norm));
 }
 
-void Unbroken::check_state(tests::Trainer& trainer) {
-  const tests::Expected& expected = course_.after(trainer.steps());
+StateDict Unbroken::used_weights(tests::Trainer& trainer) {
+  const StateDict& used = course_.after(trainer.steps()).weights;
   StateDict weights = tests::weights_of(trainer);
-  std::erase_if(weights, [&](const auto& weight) {  // of which no stage knows
-    return std::ranges::none_of(expected.weights,
+  std::erase_if(weights, [&](const auto& weight) {
+    return std::ranges::none_of(used,
                                 [&](const auto& known) { return known.first == weight.first; });
   });
-  require(tests::same_bits(weights, expected.weights),
+  return weights;
+}
+
+void Unbroken::check_state(tests::Trainer& trainer) {
+  const tests::Expected& expected = course_.after(trainer.steps());
+  require(tests::same_bits(used_weights(trainer), expected.weights),
           fmt::format("other weights than in the unbroken run after step {}", trainer.steps()));
 }
 
