@@ -33,6 +33,8 @@ using Words = std::vector<std::string>;
 
 constexpr std::int64_t kSteps = 40;
 constexpr unsigned kFaultSeconds = 240;
+/// The least that the command takes.
+constexpr std::chrono::milliseconds kLeastSilence{2000};
 
 /// RunKind is a kind of runs. `training` changes the bits of a run, `healing` how it is healed.
 struct RunKind {
@@ -369,7 +371,9 @@ class CommandSoak {
 
  private:
   void strike_run(const RunKind& kind, int index) {
-    CommandRun run(kind, /*by_deadline=*/index % 2 == 1, options_.silence);
+    CommandRun run(kind,
+                   /*by_deadline=*/index % 2 == 1,
+                   std::max(options_.silence, kLeastSilence));
     run.start();
     bool is_over = false;
     const int before = number_;
