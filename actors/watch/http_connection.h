@@ -4,7 +4,7 @@
 /// HttpServer makes one for each connection, on the thread that answers it. That thread has SIGPIPE
 /// blocked, because OpenSSL writes without MSG_NOSIGNAL.
 /// HY-1: over TLS the handshake is part of reading the request, and must be done within its time.
-///       What is no TLS ends the connection, unanswered.
+///       Bytes of another protocol end the connection without an answer.
 #pragma once
 
 #include <atomic>

@@ -86,7 +86,7 @@ PlanActor::behavior_type plan_thread(PlanActor::stateful_pointer<PlanThread> sel
                                      const std::shared_ptr<WorkerContext>& context,
                                      const SetupSource& source,
                                      const ShapeSource& shapes) {
-  tell_failure<caf::scheduled_actor>(self);
+  tell_failure(self);
   self->state.worker = std::make_unique<StageWorker>(context, source, shapes);
   const auto worker = [self]() -> StageWorker& { return *self->state.worker; };
   return {[worker](const LoadPlan& m) { return worker().load(m); },
@@ -115,7 +115,7 @@ StatusReply status_of(const WorkerContext& context, const Status& m) {
 
 AgentActor::behavior_type agent(AgentActor::pointer self,
                                 const std::shared_ptr<WorkerContext>& context) {
-  tell_failure<caf::scheduled_actor>(self);
+  tell_failure(self);
   return {[context](const Abort& m) {
             const process_end::AtWork at_work;  // drops tensors of the epoch
             context->transport->advance(m.plan, m.epoch, to_error(m.reason));

@@ -143,7 +143,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
 
   void start(const Sequence& sequence) {
     if (here_.ranks.size() == 1) {
-      finish(kind_ == Kind::AllReduce ? at::Tensor(buffer_) : buffer_.clone());
+      finish(kind_ == Kind::AllReduce ? buffer_ : buffer_.clone());
       return;
     }
     first_ = tag_of(here_, sequence);
@@ -260,7 +260,7 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
       return;
     }
     try {
-      finish(kind_ == Kind::AllReduce ? at::Tensor(buffer_) : scattered_);
+      finish(kind_ == Kind::AllReduce ? buffer_ : scattered_);
     } catch (...) {  // a device that fails cannot even record its point
       result_.set_error(caught());
     }
@@ -284,13 +284,14 @@ class PendingSum::Work : public std::enable_shared_from_this<PendingSum::Work> {
     }
   }
 
-  void finish(const at::Tensor& result) {
-    const at::Tensor handed = passing_->hand_over(result);
+  /// `result`: may be the buffer, of which this lets go.
+  void finish(at::Tensor result) {
+    result = passing_->hand_over(result);
     if (buffer_.is_cpu()) {
       own_.clear();  // before the caller gives the buffer back
       buffer_.reset();
     }
-    result_.set_value(handed);
+    result_.set_value(std::move(result));
   }
 
   /// Receives a tensor, unless this operation ends here before.

@@ -91,19 +91,19 @@ class Run {
   /// Lets those faults strike whose step the run has made, each once.
   void await_faults(std::int64_t step) {
     for (; !to_come_.empty() && to_come_.front().step <= step; to_come_.pop_front()) {
-      const auto strikes = [this, fault = to_come_.front()] {
+      const Fault fault = to_come_.front();
+      const auto strikes = [this, fault] {
         if (!is_done_ && strike(fault, *processes_, *disk_)) {
           ++struck_[static_cast<std::size_t>(fault.kind)];
         }
       };
-      world_.at_count(world_.count() + to_come_.front().after,
-                      [this, fault = to_come_.front(), strikes] {
-                        if (fault.operation == 0) {
-                          strikes();
-                        } else {
-                          disk_->before_operation(fault.operation, fault.counts_writes, strikes);
-                        }
-                      });
+      world_.at_count(world_.count() + fault.after, [this, fault, strikes] {
+        if (fault.operation == 0) {
+          strikes();
+        } else {
+          disk_->before_operation(fault.operation, fault.counts_writes, strikes);
+        }
+      });
     }
   }
 
