@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -19,6 +18,7 @@
 
 #include "stagecraft/actors/watch/http_connection.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/base/process/without_pipe_signal.h"
 #include "stagecraft/futures/transport/shared_memory/descriptor.h"
 
 namespace stagecraft {
@@ -107,15 +107,6 @@ int port_of(const Descriptor& listener) {
                                         : reinterpret_cast<const sockaddr_in&>(at).sin_port);
 }
 
-/// A peer that has gone must not end this process. Only this thread is meant: the program may want
-/// the signal.
-void block_sigpipe() {
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-}
-
 }  // namespace
 
 class HttpServer::Impl {
@@ -174,7 +165,7 @@ class HttpServer::Impl {
   }
 
   void answer_all() {
-    block_sigpipe();
+    const WithoutPipeSignal quiet;
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return ending_ || !accepted_.empty(); });

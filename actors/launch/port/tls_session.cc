@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
-#include <ctime>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "stagecraft/actors/security/certificate_facts.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/log.h"
+#include "stagecraft/base/process/without_pipe_signal.h"
 
 namespace stagecraft {
 namespace {
@@ -32,36 +31,6 @@ void require_tls(bool done, const std::string& what) {
         fmt::format("TLS cannot use {} ({}): see stagecraft credentials show", what, words.data()));
   }
 }
-
-/// Blocks SIGPIPE in its scope: a peer that has gone must not end this process, and OpenSSL writes
-/// without MSG_NOSIGNAL.
-class WithoutPipeSignal {
- public:
-  WithoutPipeSignal() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~WithoutPipeSignal() {
-    const int error = errno;
-    if (!was_pending_) {
-      const timespec now{};
-      while (sigtimedwait(&pipe_, nullptr, &now) < 0 && errno == EINTR) {
-      }
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    errno = error;
-  }
-  WithoutPipeSignal(const WithoutPipeSignal&) = delete;
-  WithoutPipeSignal& operator=(const WithoutPipeSignal&) = delete;
-
- private:
-  sigset_t pipe_{}, before_{};
-  bool was_pending_ = false;
-};
 
 constexpr std::size_t kMostEarly = std::size_t{64} << 10U;
 
