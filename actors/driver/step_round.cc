@@ -95,9 +95,6 @@ void StepRound::gave_up(Rank rank, const Error& why) {
   cannot_succeed_ = true;
   needs_abort_ = true;
   note(rank, why);
-  if (!lost_) {
-    lost_ = why;
-  }
 }
 
 void StepRound::note(Rank rank, const Error& error) {

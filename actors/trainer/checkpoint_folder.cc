@@ -200,6 +200,9 @@ struct CheckpointFolder::Impl {
     if (lock.alone()) {
       remove_parts();
     }
+    if (disk->synchronize_folder(folder) != 0) {  // keeps CS-6
+      unusable(folder, {errno, std::generic_category()});
+    }
     const WholeFile tried(path_of(folder, 0));
   }
 

@@ -23,6 +23,8 @@
 ///       name, of a killed process.
 /// CS-5: a checkpoint that was said to be saved outlives the end of the machine, with the folders
 ///       that were made for it (WF-4).
+/// CS-6: so do checkpoints that stand in the folder when it is opened: a killed process may have
+///       put them there, and not have said so.
 #pragma once
 
 #include <cstdint>

@@ -278,7 +278,7 @@ ssize_t SimulatedDisk::read(int file, std::size_t at, std::span<char> bytes) {
   }
   const ssize_t count = Disk::read(file, at, bytes);
   if (count > 0 && fault == DiskFault::Kind::Damage) {
-    bytes[static_cast<std::size_t>(count) / 2] ^= 1;
+    bytes[static_cast<std::size_t>(count) / 2] ^= 2;  // not what a write has damaged
   }
   return count;
 }

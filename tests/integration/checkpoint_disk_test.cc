@@ -78,6 +78,9 @@ class OnDisk {
     return *saved;
   }
 
+  /// Expects this step from now on as if it was said to be saved.
+  void expect(std::int64_t step) { said_.emplace_back(disk_->operations(), step); }
+
   /// Returns the newest step that was said to be saved after so many operations.
   [[nodiscard]] std::int64_t said_after(std::int64_t operations) const {
     std::int64_t newest = 0;
@@ -265,6 +268,33 @@ TEST_CASE("CS-5: a folder that a failed try has made outlives the end of the mac
     CHECK(run.complaint().empty());
   }
   CHECK(failures >= 3);
+}
+
+TEST_CASE(
+    "CS-6: a checkpoint that a failed save has put in its place outlives the end of the "
+    "machine once the folder was opened again",
+    "[integration][checkpoints]") {
+  Small small;
+  int in_place = 0;
+  bool struck = true;
+  for (std::int64_t after = 0; struck; ++after) {
+    OnDisk run(small);
+    {
+      CheckpointFolder first(run.folder());
+      CHECK_FALSE(run.save(first, 1).failure);
+      run.disk().strike({.operation = run.disk().operations() + after});
+      const SavedCheckpoint second = run.save(first, 2);
+      struck = run.disk().struck() > 0;
+      in_place += second.failure && found_in(run.folder()).newest->step == 2 ? 1 : 0;
+    }
+    if (!struck) {
+      break;  // it waits for an operation of the next opening
+    }
+    const CheckpointFolder again(run.folder());
+    run.expect(found_in(run.folder()).newest->step);
+    CHECK(run.complaint(run.disk().operations()).empty());
+  }
+  CHECK(in_place == 1);
 }
 
 TEST_CASE("CK-3: a save that is read back with damage is an error, and is not put in its place",

@@ -60,7 +60,8 @@ struct Classifier : torch::nn::Module {
 
   torch::Tensor run_layers(torch::Tensor x, int first, int last) {
     for (int i = first; i < last; ++i) {
-      x = x + torch::tanh(layers[static_cast<std::size_t>(i)]->forward(x));
+      const torch::Tensor out = layers[static_cast<std::size_t>(i)]->forward(x);
+      x = options.linear ? out : x + torch::tanh(out);
       if (options.tied && i != 1) {
         x = x + torch::tanh(shared->forward(x));
       }

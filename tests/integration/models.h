@@ -22,6 +22,7 @@ struct ModelOptions {
   double dropout = 0.0;
   bool statistics = true;    ///< batch normalization, which writes its running statistics
   bool steep = false;        ///< a finite loss whose gradient is not a number
+  bool linear = false;       ///< layers without activation and shortcut, which compute little
   std::int64_t classes = 5;  ///< another number makes another model
   std::int64_t width = 8;
   bool frozen = false;     ///< the embedding and the first half of the layers do not train

@@ -77,6 +77,10 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   [[nodiscard]] bool is_lost(Rank rank) const;
   /// Returns whether there is a process in a rank's place that is lost.
   [[nodiscard]] bool has_lost() const;
+  /// Returns when faults cease to make messages between the driver and the rank late.
+  [[nodiscard]] World::Time messages_late_until(Rank rank) const {
+    return network_.messages_late_until(process_of(rank));
+  }
   /// Returns whether a stranger was given a place.
   [[nodiscard]] bool has_let_in_stranger() const { return has_let_in_stranger_; }
   /// Returns the bytes of tensors that have arrived and that nobody has received.

@@ -49,6 +49,20 @@ Fault::Kind draw_kind(Random& random) {
   return Fault::Kind::Kill;
 }
 
+/// Draws the kind of a fault that comes soon after `last`. Some pairs matter more than others: a rank
+/// ends before its keeper has its copy; a file is damaged while the next driver reads it.
+Fault::Kind draw_next_kind(Random& random, const Fault& last) {
+  if (random.one_in(2)) {
+    if (last.kind == Fault::Kind::Hold && last.rank != kDriver) {
+      return Fault::Kind::Kill;
+    }
+    if (last.kind == Fault::Kind::KillDriver || last.kind == Fault::Kind::EndMachine) {
+      return Fault::Kind::FailDisk;
+    }
+  }
+  return draw_kind(random);
+}
+
 /// Draws an operation of the disk. Most of a save are writes; what matters more comes after them.
 void draw_operation(Random& random, Fault& fault) {
   fault.counts_writes = random.one_in(3);
@@ -78,7 +92,11 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
       fault.after = below((kEventsOfAStart + kEventsOfAStep * steps) * ranks);
     }
     const bool is_soon = !faults.empty() && random.one_in(4);  // after another: while it is mended
-    const bool is_same = is_soon && faults.back().rank != kDriver && random.one_in(2);
+    fault.kind = is_soon ? draw_next_kind(random, faults.back()) : draw_kind(random);
+    const bool is_while_held =
+        is_soon && fault.kind == Fault::Kind::Kill && faults.back().kind == Fault::Kind::Hold;
+    const bool is_same =
+        is_soon && faults.back().rank != kDriver && (is_while_held || random.one_in(2));
     fault.rank = is_same ? faults.back().rank : any_rank();
     fault.other = any_rank();
     if (fault.other == fault.rank || random.one_in(3)) {
@@ -86,9 +104,8 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
     }
     if (is_soon) {
       fault.step = faults.back().step;
-      fault.after = faults.back().after + below(60);
+      fault.after = faults.back().after + below(is_while_held ? 2 * kEventsOfAStep * ranks : 60);
     }
-    fault.kind = draw_kind(random);
     switch (fault.kind) {
       case Fault::Kind::Stop:
       case Fault::Kind::StopDriver:
@@ -98,6 +115,10 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
         fault.planes = random.one_in(2)   ? std::vector{Plane::Control, Plane::Data}
                        : random.one_in(2) ? std::vector{Plane::Data}
                                           : std::vector{Plane::Control};
+        if (random.one_in(3)) {  // only copies go this way in some pipelines
+          fault.other = Rank((fault.rank.value + 1) % ranks);
+          fault.planes = {Plane::Data};
+        }
         fault.span =
             random.up_to(!random.one_in(4)                          ? 200ms
                          : fault.planes == std::vector{Plane::Data} ? 60s  // nobody gives up

@@ -232,6 +232,7 @@ bool Network::break_control(ProcessNumber process) {
     return false;
   }
   connection.is_broken = true;
+  delay_messages(process, World::Time::max());
   cut_off({0, process, Plane::Control});
   cut_off({process, 0, Plane::Control});
   const auto found_out = [this] {
@@ -287,6 +288,7 @@ void Network::expect_cut(ProcessNumber from, ProcessNumber to) {
 
 void Network::stop(ProcessNumber process, World::Time::duration span) {
   world_.stop(process);
+  delay_messages(process, world_.clock().now() + span);
   const Disturbance lasts = disturb();
   stopped_[process].lasts = lasts;
   const auto if_stopped = [stop = std::weak_ptr(lasts)](Arrive event) {
@@ -325,6 +327,9 @@ void Network::hold(ProcessNumber a, ProcessNumber b, Plane plane, World::Time un
     World::Time& last = last_[{from, to, plane}];
     last = std::max(last, until);
   }
+  if (plane == Plane::Control) {
+    delay_messages(std::max(a, b), until);
+  }
   disturb(plane, until);
 }
 
@@ -332,6 +337,9 @@ void Network::block(ProcessNumber from, ProcessNumber to, World::Time until) {
   World::Time& blocked = blocked_[{from, to}];
   blocked = std::max(blocked, until);
   const bool for_long = is_blocked_for_long(from, to);
+  if (from == 0 || to == 0) {
+    delay_messages(std::max(from, to), until);
+  }
   for (const Plane plane : {Plane::Control, Plane::Data}) {
     World::Time& last = last_[{from, to, plane}];
     const bool is_waited_for = plane == Plane::Data && last > world_.clock().now();
@@ -368,6 +376,19 @@ bool Network::is_blocked_for_long(ProcessNumber from, ProcessNumber to) const {
 World::Time Network::disturbed_until(Plane plane) const {
   const World::Time known = disturbed_until_[index(plane)];
   return is_disturbed(plane) ? std::max(known, world_.clock().now()) : known;
+}
+
+World::Time Network::messages_late_until(ProcessNumber process) const {
+  const auto of = [this](ProcessNumber one) {
+    const auto found = messages_late_until_.find(one);
+    return found == messages_late_until_.end() ? World::Time{} : found->second;
+  };
+  return std::max(of(0), of(process));
+}
+
+void Network::delay_messages(ProcessNumber process, World::Time until) {
+  World::Time& last = messages_late_until_[process];
+  last = std::max(last, until);
 }
 
 void Network::disturb(Plane plane, World::Time until) {

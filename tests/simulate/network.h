@@ -109,6 +109,8 @@ class Network : public std::enable_shared_from_this<Network> {
   /// Returns when the last fault so far ceases to delay or lose anything on this plane: at the
   /// earliest now, if it is disturbed.
   [[nodiscard]] World::Time disturbed_until(Plane plane) const;
+  /// Returns when faults so far cease to make messages between the driver and this process late.
+  [[nodiscard]] World::Time messages_late_until(ProcessNumber process) const;
   /// Notes that a fault lasts so long.
   void disturb(Plane plane, World::Time until);
   /// Notes that a fault lasts as long as what this returns.
@@ -151,6 +153,7 @@ class Network : public std::enable_shared_from_this<Network> {
   void cut_off(const Way& way);
   void expect_cut(ProcessNumber from, ProcessNumber to);
   void report_cut(ProcessNumber from, ProcessNumber to, Disturbance lasts);
+  void delay_messages(ProcessNumber process, World::Time until);
   [[nodiscard]] World::Time blocked_until(ProcessNumber from, ProcessNumber to) const;
   [[nodiscard]] bool is_blocked_for_long(ProcessNumber from, ProcessNumber to) const;
   [[nodiscard]] World::Time after_silence();
@@ -170,6 +173,7 @@ class Network : public std::enable_shared_from_this<Network> {
   std::set<ProcessNumber> ended_;
   std::map<ProcessNumber, Stopped> stopped_;
   World::Time driver_continued_{};
+  std::map<ProcessNumber, World::Time> messages_late_until_;
   /// By where the actor lives, who it is, and for whom.
   std::map<std::tuple<ProcessNumber, caf::actor_id, ProcessNumber>, caf::strong_actor_ptr> handles_;
 };

@@ -18,7 +18,7 @@
 ///       folder, with new workers.
 /// SI-8: a process that may not join is given no place, and what it says changes nothing.
 /// SI-9: no file is broken that has its name, and none is lost that was said to be saved, also
-///       after the end of the driver's machine (CK-1, CS-5). The newest is found (CK-3).
+///       after the end of the driver's machine (CK-1, CS-5, CS-6). The newest is found (CK-3).
 /// SI-10: a save fails only by a fault of the disk, with an error that names the file. The older
 ///        checkpoints that were asked for stay, and training goes on (CS-1, CS-2, CS-3).
 #pragma once

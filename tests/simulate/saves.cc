@@ -51,7 +51,8 @@ Saves::Saves(World& world,
   } catch (const Error& error) {
     require(is_disturbed_since(begun),
             fmt::format("a folder cannot be used without a fault of its disk: {}", error.what()));
-    require(names(error, std::filesystem::path(path_).parent_path().string()),
+    const std::filesystem::path root = std::filesystem::path(path_).parent_path().parent_path();
+    require(names(error, root.string()),
             fmt::format("a failed disk does not name the folder: {}", error.what()));
     wait_on_strand(World::Time::max(), [this] { return !disk_.is_full(); });  // until it is mended
     throw;

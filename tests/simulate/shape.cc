@@ -53,7 +53,7 @@ int copies_in(const Way& way, int ranks) {
 }
 
 Program program_of(const Way& way, int ranks) {
-  tests::ModelOptions model{.stages = way.chunks * ranks / copies_in(way, ranks)};
+  tests::ModelOptions model{.stages = way.chunks * ranks / copies_in(way, ranks), .linear = true};
   model.layers = std::max(model.layers, model.stages);
   if (way.model == Model::Copied || way.model == Model::Experts) {
     model.statistics = false;                            // each copy has those of its own samples
