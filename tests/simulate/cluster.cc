@@ -421,6 +421,12 @@ bool Processes::kill(Rank rank) {
   return true;
 }
 
+void Processes::after_tensors(Rank from, Rank to, int count, Network::Arrive event) {
+  if (has_process(from) && has_process(to)) {
+    network_.after_tensors(process_of(from), process_of(to), count, std::move(event));
+  }
+}
+
 bool Processes::stop(Rank rank, Clock::Time::duration span) {
   const ProcessNumber number = process_of(rank);
   if (!has_process(rank) || world_.is_stopped(number)) {
@@ -672,7 +678,8 @@ std::int64_t Processes::bytes_waiting() const {
 
 bool Processes::is_told_in_time(Rank rank) const {
   const Process& process = in(rank);
-  return process.is_given_up && process.told < process.lost + kCauseLimit;
+  return process.is_given_up && process.told < process.lost + kCauseLimit &&
+         network_.driver_continued() <= process.lost;  // else it may find both times over at once
 }
 
 // ---- what processes find out --------------------------------------------------------------------

@@ -40,6 +40,9 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
 
   // ---- faults ---------------------------------------------------------------------------------
 
+  /// Calls `event` when the rank's process has sent so many tensors more to the other's, if it does.
+  void after_tensors(Rank from, Rank to, int count, Network::Arrive event);
+
   // Return whether they strike: not a process that has ended, or stands still. A rank may be
   // kDriver where the driver's process is meant.
 

@@ -102,11 +102,18 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
     if (fault.other == fault.rank || random.one_in(3)) {
       fault.other = kDriver;
     }
+    const Rank keeper((fault.rank.value + 1) % ranks);  // of its copies
     if (is_soon) {
       fault.step = faults.back().step;
       fault.after = faults.back().after + below(is_while_held ? 2 * kEventsOfAStep * ranks : 60);
     }
     switch (fault.kind) {
+      case Fault::Kind::Kill:
+        if (random.one_in(3)) {  // while something is on its way, such as a copy to its keeper
+          fault.tensors = 1 + static_cast<int>(below(4));
+          fault.other = random.one_in(2) || fault.other == kDriver ? keeper : fault.other;
+        }
+        break;
       case Fault::Kind::Stop:
       case Fault::Kind::StopDriver:
         fault.span = random.up_to(random.one_in(3) ? 30s : 1s);
@@ -116,7 +123,7 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
                        : random.one_in(2) ? std::vector{Plane::Data}
                                           : std::vector{Plane::Control};
         if (random.one_in(3)) {  // only copies go this way in some pipelines
-          fault.other = Rank((fault.rank.value + 1) % ranks);
+          fault.other = keeper;
           fault.planes = {Plane::Data};
         }
         fault.span =

@@ -39,9 +39,10 @@ struct Fault {
   std::int64_t step = -1;  ///< strikes when the run goes on after this step; -1: begins
   std::int64_t after = 0;  ///< and then so many things have happened
   Kind kind = Kind::Kill;
-  Rank rank, other;           ///< `other`: of Hold and BreakData; either may be the driver
+  Rank rank, other;           ///< `other`: of Kill, Hold, BreakData; either may be the driver
   std::vector<Plane> planes;  ///< of Hold
-  int grants = 0;             ///< of Refuse: instructions and allocations before it
+  int tensors = 0;  ///< of Kill: strikes when so many more are sent to `other`; 0: at once
+  int grants = 0;   ///< of Refuse: instructions and allocations before it
   Clock::Time::duration span{0};
   /// Strikes before the operation of the driver's disk with this number, from then on; 0: at once.
   int operation = 0;

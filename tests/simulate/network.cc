@@ -108,6 +108,19 @@ void Network::send(ProcessNumber from, ProcessNumber to, Plane plane, Arrive arr
   }
   world_.at(time_of_arrival(way),
             [this, way, number, arrives = std::move(arrives)] { arrive(way, number, arrives); });
+  if (plane == Plane::Data) {
+    const auto [begin, end] = awaited_.equal_range({from, to});
+    for (auto one = begin; one != end; ++one) {
+      if (one->second.number == number) {
+        world_.at(world_.clock().now(), one->second.event);
+      }
+    }
+  }
+}
+
+void Network::after_tensors(ProcessNumber from, ProcessNumber to, int count, Arrive event) {
+  awaited_.emplace(std::pair(from, to),
+                   Awaited{streams_[{from, to}].sent + count, std::move(event)});
 }
 
 void Network::arrive(const Way& way, std::int64_t number, const Arrive& arrives) {

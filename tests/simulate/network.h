@@ -99,6 +99,8 @@ class Network : public std::enable_shared_from_this<Network> {
   /// Lets nothing from `from` reach `to` until this time. Each end of a connection that needs it
   /// gives up after kSilence.
   void block(ProcessNumber from, ProcessNumber to, World::Time until);
+  /// Calls `event` when `from` has sent so many tensors more to `to`, which are on their way then.
+  void after_tensors(ProcessNumber from, ProcessNumber to, int count, Arrive event);
   /// Breaks the process's connection with the driver. Returns whether it stood.
   bool break_control(ProcessNumber process);
   /// Breaks the way of tensors. Returns whether it was in use.
@@ -136,6 +138,11 @@ class Network : public std::enable_shared_from_this<Network> {
     bool is_broken = false;       ///< the receiver takes nothing more
     bool expects_cut = false, is_reported = false;
   };
+  /// Awaited is an event that comes when a tensor is sent.
+  struct Awaited {
+    std::int64_t number;  ///< of the tensor in its stream
+    Arrive event;
+  };
   /// Stopped is a process that does nothing.
   struct Stopped {
     Disturbance lasts;
@@ -167,6 +174,7 @@ class Network : public std::enable_shared_from_this<Network> {
   std::map<Way, World::Time> cuts_;  ///< what arrives later on these ways is lost
   std::map<ProcessNumber, Connection> connections_;
   std::map<std::pair<ProcessNumber, ProcessNumber>, Stream> streams_;
+  std::multimap<std::pair<ProcessNumber, ProcessNumber>, Awaited> awaited_;
   std::map<std::pair<ProcessNumber, ProcessNumber>, World::Time> blocked_;  ///< until when
   std::array<World::Time, 2> disturbed_until_;                              ///< by plane
   std::array<int, 2> disturbances_{};  ///< by plane: those of no known end

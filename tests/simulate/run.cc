@@ -98,10 +98,12 @@ class Run {
         }
       };
       world_.at_count(world_.count() + fault.after, [this, fault, strikes] {
-        if (fault.operation == 0) {
-          strikes();
-        } else {
+        if (fault.operation > 0) {
           disk_->before_operation(fault.operation, fault.counts_writes, strikes);
+        } else if (fault.tensors > 0) {
+          processes_->after_tensors(fault.rank, fault.other, fault.tensors, strikes);
+        } else {
+          strikes();
         }
       });
     }
@@ -278,7 +280,7 @@ class Run {
       other_.reset();
       unbroken_.check_state(*trainer);
       needs_state_ = false;
-      if (world_.random().one_in(8)) {  // while new copies are on their way
+      if (world_.random().one_in(4)) {  // while new copies are on their way
         kill_soon();
       }
     }
