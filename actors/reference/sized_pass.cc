@@ -1,7 +1,6 @@
 #include "stagecraft/actors/reference/sized_pass.h"
 
 #include <numeric>
-#include <ranges>
 
 #include <ATen/TensorOperators.h>
 
@@ -39,9 +38,9 @@ std::vector<double> SizedPass::run(const RandomKey& first, double loss_scale) {
         forward(stage, m, key);
       });
     }
-    for (StageRuntime& stage : std::views::reverse(*stages_)) {
+    for (auto stage = stages_->rbegin(); stage != stages_->rend(); ++stage) {
       for_each_microbatch(
-          stage.program->id, begin, [&](Microbatch m) { backward(stage, m, loss_scale); });
+          stage->program->id, begin, [&](Microbatch m) { backward(*stage, m, loss_scale); });
     }
     activations_.clear();
     gradients_.clear();

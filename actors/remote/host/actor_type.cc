@@ -1,7 +1,7 @@
 #include "stagecraft/actors/remote/host/actor_type.h"
 
 #include <algorithm>
-#include <ranges>
+#include <iterator>
 
 #include <c10/util/Type.h>
 #include <fmt/format.h>
@@ -66,7 +66,8 @@ const ActorType& ActorTypes::find(const std::string& name,
                     known.empty() ? "none at all" : fmt::format("{}", fmt::join(known, ", ")),
                     name));
   }
-  const auto mine = found->second.methods | std::views::transform(&ActorMethod::name);
+  std::vector<std::string> mine;
+  std::ranges::transform(found->second.methods, std::back_inserter(mine), &ActorMethod::name);
   if (!std::ranges::equal(mine, methods)) {
     throw Error(Errc::UsageArgument,
                 fmt::format("the program of this worker lists other methods of {} than the "
