@@ -10,6 +10,7 @@
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/actors/launch/ways/here.h"
 #include "stagecraft/actors/launch/ways/joining.h"
+#include "stagecraft/actors/launch/worker/worker_process.h"
 #include "stagecraft/actors/security/cluster_credentials.h"
 #include "stagecraft/actors/worker/stage_worker.h"
 #include "stagecraft/tests/simulate/refusing_allocator.h"
@@ -24,6 +25,12 @@ constexpr const char* kKilled = "was killed by signal 9 (Killed)";
 
 /// The longest time that a fleet waits for a worker, and a worker for its place.
 constexpr std::chrono::milliseconds kJoinLimit{20'000};
+
+/// Returns "ended with exit status 3", as a worker process ends for this reason.
+std::string exit_text(const std::string& why) {
+  const int status = why == kConnectionLost ? kDriverLost : why == kReplaced ? kToBeReplaced : 1;
+  return fmt::format("ended with exit status {}", status);
+}
 
 std::string name_of_rank(Rank rank) {
   return rank == kDriver ? "driver" : fmt::format("rank {}", rank.value);
@@ -289,7 +296,8 @@ void Processes::join(ProcessNumber number, const Join& said, std::chrono::millis
     trouble(processes_.at(number), number);
     // Until it ends, the process goes on, and nobody may take what it does for the work of a rank.
     const auto end_it = [this, number, why] {
-      end(number, fmt::format("ended with exit status 1: {}", why));
+      world_.tell(name_of(number), "ends: " + why);
+      end(number, exit_text(why));
     };
     network_.in(number, world_.clock().now() + world_.random().up_to(5ms), if_alive(end_it));
   };
@@ -709,7 +717,8 @@ void Processes::broke(ProcessNumber from, ProcessNumber to) {
     ground_->cuts().broke(sender->address().key,
                           Error(Errc::TransportClosed, "tensors of it were lost"));
   } else {
-    end(to, fmt::format("ended, as a tensor from {} was lost", name_of(from)));
+    world_.tell(name_of(to), fmt::format("ends: a tensor from {} is lost", name_of(from)));
+    end(to, exit_text(kReplaced));
   }
 }
 

@@ -109,9 +109,9 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
     }
     switch (fault.kind) {
       case Fault::Kind::Kill:
-        if (random.one_in(3)) {  // while something is on its way, such as a copy to its keeper
+        if (random.one_in(3)) {  // while a copy, a timeline or the like is on its way
           fault.tensors = 1 + static_cast<int>(below(4));
-          fault.other = random.one_in(2) || fault.other == kDriver ? keeper : fault.other;
+          fault.other = random.one_in(2) ? keeper : fault.other;
         }
         break;
       case Fault::Kind::Stop:
