@@ -49,8 +49,8 @@ Fault::Kind draw_kind(Random& random) {
   return Fault::Kind::Kill;
 }
 
-/// Draws the kind of a fault that comes soon after `last`. Some pairs matter more than others: a rank
-/// ends before its keeper has its copy; a file is damaged while the next driver reads it.
+/// Draws the kind of a fault that comes soon after `last`. Some pairs matter more than others: a
+/// rank ends before its keeper has its copy; a file is damaged while the next driver reads it.
 Fault::Kind draw_next_kind(Random& random, const Fault& last) {
   if (random.one_in(2)) {
     if (last.kind == Fault::Kind::Hold && last.rank != kDriver) {
@@ -105,13 +105,14 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
     const Rank keeper((fault.rank.value + 1) % ranks);  // of its copies
     if (is_soon) {
       fault.step = faults.back().step;
-      fault.after = faults.back().after + below(is_while_held ? 2 * kEventsOfAStep * ranks : 60);
+      fault.after = faults.back().after + below(60);
     }
     switch (fault.kind) {
       case Fault::Kind::Kill:
-        if (random.one_in(3)) {  // while a copy, a timeline or the like is on its way
+        if (is_while_held ||
+            random.one_in(3)) {  // while a copy, a timeline or the like is on its way
           fault.tensors = 1 + static_cast<int>(below(4));
-          fault.other = random.one_in(2) ? keeper : fault.other;
+          fault.other = is_while_held || random.one_in(2) ? keeper : fault.other;
         }
         break;
       case Fault::Kind::Stop:

@@ -160,14 +160,19 @@ class Run {
         static_cast<int>(world_.random().below(static_cast<std::uint64_t>(options_.ranks))));
   }
 
+  /// Kills a rank soon, or when it has sent its next copy.
   void kill_soon() {
     const Rank rank = any_rank();
-    world_.at_count(world_.count() + static_cast<std::int64_t>(world_.random().below(30)),
-                    [this, rank] {
-                      if (!is_done_ && processes_->kill(rank)) {
-                        ++struck_[static_cast<std::size_t>(Fault::Kind::Kill)];
-                      }
-                    });
+    const auto kill = [this, rank] {
+      if (!is_done_ && processes_->kill(rank)) {
+        ++struck_[static_cast<std::size_t>(Fault::Kind::Kill)];
+      }
+    };
+    if (world_.random().one_in(2)) {
+      processes_->after_tensors(rank, Rank((rank.value + 1) % options_.ranks), 1, kill);
+    } else {
+      world_.at_count(world_.count() + static_cast<std::int64_t>(world_.random().below(60)), kill);
+    }
   }
 
   /// Counts failures in a row that no fault explains.
@@ -273,6 +278,9 @@ class Run {
       (void)load(saves, *trainer);
     }
     if (needs_state_) {
+      if (world_.random().one_in(4)) {  // also while new copies are on their way
+        kill_soon();
+      }
       if ((!recover(*trainer) || has_weights_of_other(*trainer)) && !load(saves, *trainer)) {
         end(trainer);
         return begin(cluster, saves, trainer);
@@ -280,9 +288,6 @@ class Run {
       other_.reset();
       unbroken_.check_state(*trainer);
       needs_state_ = false;
-      if (world_.random().one_in(4)) {  // while new copies are on their way
-        kill_soon();
-      }
     }
   }
 
