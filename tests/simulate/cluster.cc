@@ -690,6 +690,19 @@ bool Processes::is_told_in_time(Rank rank) const {
          network_.driver_continued() <= process.lost;  // else it may find both times over at once
 }
 
+World::Time Processes::copies_late_until() const {
+  World::Time last{};
+  const int ranks = static_cast<int>(current_.size());
+  for (const auto& [way, until] : network_.late_tensors()) {
+    const auto& [from, to] = way;
+    if (from != 0 && to != 0 &&
+        (processes_.at(from).place + 1) % ranks == processes_.at(to).place) {
+      last = std::max(last, until);
+    }
+  }
+  return last;
+}
+
 // ---- what processes find out --------------------------------------------------------------------
 
 void Processes::gave_up(ProcessNumber number) {

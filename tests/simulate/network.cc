@@ -76,6 +76,10 @@ World::Time Network::time_of_arrival(const Way& way) {
   const auto delay = random.one_in(50) ? random.up_to(20ms) : random.up_to(100us);
   World::Time& last = last_[way];
   last = std::max(last + 1ns, world_.clock().now() + delay);
+  if (const auto [from, to, plane] = way;
+      plane == Plane::Data && last > world_.clock().now() + 1ms) {
+    late_tensors_[{from, to}] = last;
+  }
   return last;
 }
 

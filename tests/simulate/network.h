@@ -111,6 +111,11 @@ class Network : public std::enable_shared_from_this<Network> {
   /// Returns when the last fault so far ceases to delay or lose anything on this plane: at the
   /// earliest now, if it is disturbed.
   [[nodiscard]] World::Time disturbed_until(Plane plane) const;
+  /// Returns when the last tensor that took longer than 1 ms arrives, by sender and receiver.
+  [[nodiscard]] const std::map<std::pair<ProcessNumber, ProcessNumber>, World::Time>& late_tensors()
+      const {
+    return late_tensors_;
+  }
   /// Returns when faults so far cease to make messages between the driver and this process late.
   [[nodiscard]] World::Time messages_late_until(ProcessNumber process) const;
   /// Notes that a fault lasts so long.
@@ -182,6 +187,7 @@ class Network : public std::enable_shared_from_this<Network> {
   std::map<ProcessNumber, Stopped> stopped_;
   World::Time driver_continued_{};
   std::map<ProcessNumber, World::Time> messages_late_until_;
+  std::map<std::pair<ProcessNumber, ProcessNumber>, World::Time> late_tensors_;
   /// By where the actor lives, who it is, and for whom.
   std::map<std::tuple<ProcessNumber, caf::actor_id, ProcessNumber>, caf::strong_actor_ptr> handles_;
 };
