@@ -40,7 +40,7 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
 
   // ---- faults ---------------------------------------------------------------------------------
 
-  /// Calls `event` when the rank's process has sent so many tensors more to the other's, if it does.
+  /// Calls `event` when the rank's process has sent so many tensors more to the other's.
   void after_tensors(Rank from, Rank to, int count, Network::Arrive event);
 
   // Return whether they strike: not a process that has ended, or stands still. A rank may be

@@ -4,9 +4,9 @@
 /// SI-1: every step that succeeds, and every state that is recovered, loaded or saved, has the bits
 ///       of the unbroken run.
 /// SI-2: recovery goes back at most one step, or two if a copy was late (MI-2). After a step,
-///       mirrors have a whole state unless a rank was lost with the keeper of its copies. Whole copies of stages have one at any time,
-///       unless all copies of a stage were lost, or those that are left have made different numbers
-///       of updates.
+///       mirrors have a whole state unless a rank was lost with the keeper of its copies. Whole
+///       copies of stages have one at any time, unless all copies of a stage were lost, or those
+///       that are left have made different numbers of updates.
 /// SI-3: a worker that is said to be lost has ended, or the driver has lost the connection with it,
 ///       for the cause that is told.
 /// SI-4: every wait ends, within 2 s after the last fault that disturbs it. A run gets on after all
