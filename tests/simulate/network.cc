@@ -123,8 +123,9 @@ void Network::send(ProcessNumber from, ProcessNumber to, Plane plane, Arrive arr
 }
 
 void Network::after_tensors(ProcessNumber from, ProcessNumber to, int count, Arrive event) {
-  awaited_.emplace(std::pair(from, to),
-                   Awaited{streams_[{from, to}].sent + count, std::move(event)});
+  const auto found = streams_.find({from, to});  // is not made: it says that the way was in use
+  const std::int64_t sent = found == streams_.end() ? 0 : found->second.sent;
+  awaited_.emplace(std::pair(from, to), Awaited{sent + count, std::move(event)});
 }
 
 void Network::arrive(const Way& way, std::int64_t number, const Arrive& arrives) {
