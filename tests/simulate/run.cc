@@ -352,11 +352,14 @@ class Run {
     unbroken_.check_state(trainer);
   }
 
+  /// All weights of the other run differ from those of this one. Those that no stage uses may be of
+  /// either run after a load() that has failed.
   [[nodiscard]] bool has_weights_of_other(tests::Trainer& trainer) const {
-    return other_ && std::ranges::all_of(unbroken_.used_weights(trainer), [&](const auto& weight) {
+    return other_ && std::ranges::any_of(unbroken_.used_weights(trainer), [&](const auto& weight) {
              const auto found =
                  std::ranges::find(other_->tensors, kWeight + weight.first, &StateTensor::name);
-             return found == other_->tensors.end() || at::equal(found->tensor, weight.second);
+             return found != other_->tensors.end() && weight.second.is_floating_point() &&
+                    at::equal(found->tensor, weight.second);
            });
   }
 

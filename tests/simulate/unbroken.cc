@@ -92,9 +92,15 @@ StateDict Unbroken::used_weights(tests::Trainer& trainer) {
 }
 
 void Unbroken::check_state(tests::Trainer& trainer) {
-  const tests::Expected& expected = course_.after(trainer.steps());
-  require(tests::same_bits(used_weights(trainer), expected.weights),
-          fmt::format("other weights than in the unbroken run after step {}", trainer.steps()));
+  const StateDict weights = used_weights(trainer);
+  const StateDict& expected = course_.after(trainer.steps()).weights;
+  require(weights.size() == expected.size(), "other weights than the model has");
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    require(tests::same_bits({weights[i]}, {expected[i]}),
+            fmt::format("other weights than in the unbroken run after step {}: {}",
+                        trainer.steps(),
+                        weights[i].first));
+  }
 }
 
 void Unbroken::check_checkpoint(const Checkpoint& checkpoint) {
