@@ -547,26 +547,11 @@ class Driver {
           {{"step", round.step()}, {"why", in_words(*lost, {}).what()}});
       setup_.ledger->lose(*lost);
     }
-    const Error why = error_of(round, lost);
+    const Error why = round.failure();
     if (round.training()) {
       update_.fail(why);
     }
     setup_.ledger->fail(round.submission(), why);
-  }
-
-  /// Returns why the step failed. Keeps DR-4.
-  [[nodiscard]] Error error_of(const StepRound& round, const std::optional<Error>& lost) const {
-    if (!round.primary()) {
-      return *lost;
-    }
-    Error why = *round.primary();
-    if (lost && why.code() != Errc::WorkerLost) {
-      why.advise(std::string(recovery_advice(setup_.recovers)));
-      if (why.cause() == nullptr) {
-        why.because(*lost);
-      }
-    }
-    return why;
   }
 
   // ---- deadlines ------------------------------------------------------------------------------

@@ -24,8 +24,8 @@
 ///       without them. All deadlines are times of one clock, and one message to itself (tick) makes
 ///       the driver look at them.
 /// DR-4: after the state of the weights is unknown, every step fails until they are replaced. The
-///       step that made it so fails with WorkerLost, or with advice on how to replace them. After
-///       a worker is lost, steps fail until there is a driver with another worker in its place.
+///       step that made it so fails with WorkerLost, or with advice on how to replace them. After a
+///       worker is lost, steps fail until there is a driver with another worker in its place.
 /// DR-5: an exception in the driver is logged, and fails every step with its reason.
 /// DR-6: a step that has lost a worker fails as soon as the others are told to abort. It does not
 ///       wait for them: one may be in a task of minutes.

@@ -151,6 +151,21 @@ std::optional<Error> StepRound::lost() const {
       .advise(std::string(recovery_advice(mirrored_)));
 }
 
+Error StepRound::failure() const {
+  const std::optional<Error> lost = this->lost();
+  if (!primary_) {
+    return *lost;
+  }
+  Error why = *primary_;
+  if (lost && why.code() != Errc::WorkerLost) {
+    why.advise(std::string(recovery_advice(mirrored_)));
+    if (why.cause() == nullptr) {
+      why.because(*lost);
+    }
+  }
+  return why;
+}
+
 StepResult StepRound::result(std::vector<std::vector<InstructionTime>> timelines,
                              double seconds) const {
   StepResult result{.step = step_.value + (updates() ? 1 : 0),

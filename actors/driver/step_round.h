@@ -61,6 +61,8 @@ class StepRound {
 
   /// Returns the reason why the weights are undefined, or nothing. Requires: complete().
   [[nodiscard]] std::optional<Error> lost() const;
+  /// Returns why the step failed. Keeps DR-4. Requires: complete(), !succeeded().
+  [[nodiscard]] Error failure() const;
   /// Returns whether ranks that committed skipped their update; nothing if no rank committed.
   [[nodiscard]] std::optional<bool> skipped_by_some() const;
   /// Returns whether every rank did its part without an error, even after a deadline. Requires:

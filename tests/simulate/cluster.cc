@@ -696,7 +696,7 @@ World::Time Processes::copies_late_until() const {
   for (const auto& [way, until] : network_.late_tensors()) {
     const auto& [from, to] = way;
     if (from != 0 && to != 0 &&
-        (processes_.at(from).place + 1) % ranks == processes_.at(to).place) {
+        keeper_of(Rank(processes_.at(from).place), ranks) == Rank(processes_.at(to).place)) {
       last = std::max(last, until);
     }
   }

@@ -24,6 +24,11 @@
 
 namespace stagecraft::simulation {
 
+/// Returns the rank that keeps the copies of this rank's states.
+[[nodiscard]] inline Rank keeper_of(Rank rank, int ranks) {
+  return Rank((rank.value + 1) % ranks);
+}
+
 class Processes final : public Launcher, public std::enable_shared_from_this<Processes> {
  public:
   static constexpr std::chrono::milliseconds kSlowest{200};

@@ -102,7 +102,7 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
     if (fault.other == fault.rank || random.one_in(3)) {
       fault.other = kDriver;
     }
-    const Rank keeper((fault.rank.value + 1) % ranks);  // of its copies
+    const Rank keeper = keeper_of(fault.rank, ranks);
     if (is_soon) {
       fault.step = faults.back().step;
       fault.after = faults.back().after + below(60);

@@ -92,11 +92,7 @@ class Run {
   void await_faults(std::int64_t step) {
     for (; !to_come_.empty() && to_come_.front().step <= step; to_come_.pop_front()) {
       const Fault fault = to_come_.front();
-      const auto strikes = [this, fault] {
-        if (!is_done_ && strike(fault, *processes_, *disk_)) {
-          ++struck_[static_cast<std::size_t>(fault.kind)];
-        }
-      };
+      const World::Event strikes = striking(fault);
       world_.at_count(world_.count() + fault.after, [this, fault, strikes] {
         if (fault.operation > 0) {
           disk_->before_operation(fault.operation, fault.counts_writes, strikes);
@@ -107,6 +103,15 @@ class Run {
         }
       });
     }
+  }
+
+  /// Returns an event that lets a fault strike, and counts it if it does.
+  [[nodiscard]] World::Event striking(const Fault& fault) {
+    return [this, fault] {
+      if (!is_done_ && strike(fault, *processes_, *disk_)) {
+        ++struck_[static_cast<std::size_t>(fault.kind)];
+      }
+    };
   }
 
   /// Ends the fleet with the run, as its driver does.
@@ -163,13 +168,9 @@ class Run {
   /// Kills a rank soon, or when it has sent its next copy.
   void kill_soon() {
     const Rank rank = any_rank();
-    const auto kill = [this, rank] {
-      if (!is_done_ && processes_->kill(rank)) {
-        ++struck_[static_cast<std::size_t>(Fault::Kind::Kill)];
-      }
-    };
+    const World::Event kill = striking({.kind = Fault::Kind::Kill, .rank = rank});
     if (world_.random().one_in(2)) {
-      processes_->after_tensors(rank, Rank((rank.value + 1) % options_.ranks), 1, kill);
+      processes_->after_tensors(rank, keeper_of(rank, options_.ranks), 1, kill);
     } else {
       world_.at_count(world_.count() + static_cast<std::int64_t>(world_.random().below(60)), kill);
     }
@@ -415,8 +416,9 @@ class Run {
 
   /// Says whether a rank and the keeper of its copies, the next one, were lost since the last step.
   [[nodiscard]] bool lost_with_keeper() const {
-    return std::ranges::any_of(
-        lost_, [this](int rank) { return lost_.contains((rank + 1) % options_.ranks); });
+    return std::ranges::any_of(lost_, [this](int rank) {
+      return lost_.contains(keeper_of(Rank(rank), options_.ranks).value);
+    });
   }
 
   [[nodiscard]] bool mirrors_are_whole() const {
