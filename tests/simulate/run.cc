@@ -216,9 +216,9 @@ class Run {
     require_driver();
   }
 
-  /// Calls the trainer, for so many steps. Keeps SI-4 and SI-6.
+  /// Calls the trainer, for so many batches. Keeps SI-4 and SI-6.
   template <class Call>
-  auto prompt(std::string_view what, int steps, const Call& call) {
+  auto prompt(std::string_view what, int batches, const Call& call) {
     const World::Time begun = world_.clock().now();
     const bool was_whole = !processes_->has_lost();
     const bool needs_disk = what == "save()" || what == "load()";  // no other call may (CS-1)
@@ -231,7 +231,7 @@ class Run {
                           outcome,
                           std::chrono::duration<double>(world_.clock().now() - since).count()));
       const World::Time going = std::max(begun, network_->driver_continued());
-      require(what != "step()" || world_.clock().now() - going <= steps * longest_step(),
+      require(what != "step()" || world_.clock().now() - going <= batches * longest_batch(),
               fmt::format("{} {} long after its deadline", what, outcome));
     };
     try {
@@ -517,7 +517,7 @@ class Run {
     const auto count = static_cast<int>(1 + world_.random().below(most));
     const World::Time begun = world_.clock().now();
     two_calls_ago_ = std::exchange(last_call_, begun);
-    prompt("step()", count, [&] {
+    prompt("step()", count * shape_.batches, [&] {
       std::vector<StepFuture> made;
       for (int i = 0; i < count; ++i) {
         made.push_back(submit(trainer, before + i));
@@ -575,9 +575,9 @@ class Run {
     }
   }
 
-  /// Returns the longest time for a step, whatever happens: its deadline, questions to the agents,
+  /// Returns the longest time for a batch, whatever happens: its deadline, questions to the agents,
   /// the deadlines of its abort and of that of an earlier step, and causes.
-  [[nodiscard]] World::Time::duration longest_step() const {
+  [[nodiscard]] World::Time::duration longest_batch() const {
     return patience_ + kAskLimit + 2 * std::max(patience_, kLeastAbortLimit) + kPrompt;
   }
 
