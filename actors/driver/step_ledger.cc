@@ -144,6 +144,11 @@ void StepLedger::note_update(bool skipped) {
   }
 }
 
+bool StepLedger::has_steps() const {
+  const std::scoped_lock lock(mutex_);
+  return !under_way_.empty();
+}
+
 void StepLedger::drain() {
   const process_end::Elsewhere waiting;
   std::unique_lock lock(mutex_);

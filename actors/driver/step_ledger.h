@@ -102,6 +102,8 @@ class StepLedger {
   /// forward to it.
   void note_partial_update(bool skipped);
 
+  [[nodiscard]] bool has_steps() const;  ///< one is in progress
+
   /// Waits until no step is in progress. Each step ends by its deadline, so drain() ends too.
   void drain();
 

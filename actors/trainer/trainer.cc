@@ -537,11 +537,8 @@ std::string Trainer::waits() {
   const std::chrono::duration<double> waited = Clock::current()->now() - asked;
   const auto busy = std::ranges::find_if(
       replies, [](const auto& reply) { return reply && reply->instruction >= 0; });
-  if (busy == replies.end()) {
-    return "";
-  }
   // The ranks were not asked in the same instant: some may be in another program by now.
-  const std::int32_t program = (*busy)->program;
+  const std::int32_t program = busy == replies.end() ? kTraining : (*busy)->program;
   std::vector<UnfinishedRank> unfinished;
   for (std::size_t r = 0; r < replies.size(); ++r) {
     const std::optional<StatusReply>& reply = replies[r];
@@ -550,6 +547,10 @@ std::string Trainer::waits() {
     } else if (reply->instruction >= 0 && reply->program == program) {
       unfinished.push_back({.rank = Rank(r), .status = reply});
     }
+  }
+  // A silent rank may be the only one that has not ended its part of the step.
+  if (unfinished.empty() || !impl().ledger->has_steps()) {
+    return "";
   }
   return wait_sentence(
       unfinished, impl().programs.plan(program), impl().options.dispatch != Dispatch::Decided);

@@ -351,7 +351,7 @@ class Trainer {
 
   /// Returns who waits for whom now, in the words of the error of a late step: "rank 0 waits for
   /// 1B3 from rank 1, which has been in 1F3 for 4.1 s and waits for nobody". Empty between steps,
-  /// that is, if no rank that answers is in one.
+  /// and if all ranks answer and none is in one.
   /// Asks the ranks' agents, which answer while the ranks compute, and waits at most 2 s for a rank
   /// that is silent. Another thread may be waiting for the step meanwhile.
   [[nodiscard]] std::string waits();

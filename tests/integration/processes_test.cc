@@ -82,8 +82,9 @@ struct Fixture {
   TemporaryFolder folder;
   Program program = make_program({.stages = 4, .tied = true});
   Schedule schedule = make_schedule("1f1b", program);
-  Cluster cluster = Cluster::spawn(
-      4, {.heartbeat = std::chrono::milliseconds(500), .silence = std::chrono::seconds(2)});
+  std::chrono::seconds silence{2};
+  Cluster cluster =
+      Cluster::spawn(4, {.heartbeat = std::chrono::milliseconds(500), .silence = silence});
   Trainer trainer{cluster, program, schedule, AdamW{.lr = 1e-2}, {.seed = 5}};
   const std::string file = folder.path() + "/weights.ckpt";
 
@@ -126,6 +127,20 @@ TEST_CASE("between steps nobody waits, also not for a worker that is gone",
   f.signal(2, SIGKILL);
   REQUIRE(eventually([&] { return !f.trainer.status()[2].answers; }));
   CHECK(f.trainer.waits().empty());
+}
+
+TEST_CASE("ranks that are silent hold up the step, also when no other rank is in it",
+          "[integration][processes][faults]") {
+  Fixture f{.silence = std::chrono::seconds(60)};
+  (void)step_of(f.trainer, 0).get();
+  for (int rank = 0; rank < 4; ++rank) {
+    f.signal(rank, SIGSTOP);
+  }
+  const StepFuture step = step_of(f.trainer, 1);
+  CHECK_THAT(f.trainer.waits(), ContainsSubstring("is silent: its agent has not answered for"));
+  for (int rank = 0; rank < 4; ++rank) {
+    f.signal(rank, SIGCONT);
+  }
 }
 
 TEST_CASE("several worker processes that are killed at once are replaced one by one",
