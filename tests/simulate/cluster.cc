@@ -690,17 +690,20 @@ bool Processes::is_told_in_time(Rank rank) const {
          network_.driver_continued() <= process.lost;  // else it may find both times over at once
 }
 
-World::Time Processes::copies_late_until() const {
-  World::Time last{};
+std::map<Rank, World::Time> Processes::late_copies() const {
+  std::map<Rank, World::Time> late;
   const int ranks = static_cast<int>(current_.size());
   for (const auto& [way, until] : network_.late_tensors()) {
     const auto& [from, to] = way;
-    if (from != 0 && to != 0 &&
-        keeper_of(Rank(processes_.at(from).place), ranks) == Rank(processes_.at(to).place)) {
-      last = std::max(last, until);
+    if (from == 0 || to == 0) {
+      continue;
+    }
+    const Rank rank(processes_.at(from).place);
+    if (keeper_of(rank, ranks) == Rank(processes_.at(to).place)) {
+      late[rank] = std::max(late[rank], until);
     }
   }
-  return last;
+  return late;
 }
 
 // ---- what processes find out --------------------------------------------------------------------

@@ -89,8 +89,8 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   [[nodiscard]] World::Time messages_late_until(Rank rank) const {
     return network_.messages_late_until(process_of(rank));
   }
-  /// Returns when the last copy of a state that may have been late has reached its keeper.
-  [[nodiscard]] World::Time copies_late_until() const;
+  /// Returns when the last late copy of a state reaches its keeper, for each rank that had one.
+  [[nodiscard]] std::map<Rank, World::Time> late_copies() const;
   /// Returns whether a stranger was given a place.
   [[nodiscard]] bool has_let_in_stranger() const { return has_let_in_stranger_; }
   /// Returns the bytes of tensors that have arrived and that nobody has received.

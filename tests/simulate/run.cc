@@ -165,9 +165,12 @@ class Run {
         static_cast<int>(world_.random().below(static_cast<std::uint64_t>(options_.ranks))));
   }
 
-  /// Kills a rank soon, or when it has sent its next copy.
+  /// Kills a rank soon, or when it has sent its next copy: one whose copies are late, if there is.
   void kill_soon() {
-    const Rank rank = any_rank();
+    Rank rank = any_rank();
+    for (const auto& [late, until] : processes_->late_copies()) {
+      rank = until > world_.clock().now() ? late : rank;
+    }
     const World::Event kill = striking({.kind = Fault::Kind::Kill, .rank = rank});
     if (world_.random().one_in(2)) {
       processes_->after_tensors(rank, keeper_of(rank, options_.ranks), 1, kill);
@@ -279,7 +282,8 @@ class Run {
       (void)load(saves, *trainer);
     }
     if (needs_state_) {
-      if (world_.random().one_in(4)) {  // also while new copies are on their way
+      // Rather than usually while copies of what is recovered are on their way, which is rare.
+      if (world_.random().one_in(has_copies_late_after(world_.clock().now()) ? 2 : 4)) {
         kill_soon();
       }
       if ((!recover(*trainer) || has_weights_of_other(*trainer)) && !load(saves, *trainer)) {
@@ -298,7 +302,7 @@ class Run {
     try {
       const std::int64_t after = prompt("recover()", 1, [&] { return trainer.recover(); });
       world_.tell("driver", fmt::format("recovered step {}", after));
-      const int back = processes_->copies_late_until() > two_calls_ago_ ? 2 : 1;
+      const int back = has_copies_late_after(two_calls_ago_) ? 2 : 1;
       require((after + back >= before && after <= before + 1) || is_loading_,
               "recover() went elsewhere");
       ++recoveries_;
@@ -581,6 +585,10 @@ class Run {
     return patience_ + kAskLimit + 2 * std::max(patience_, kLeastAbortLimit) + kPrompt;
   }
 
+  [[nodiscard]] bool has_copies_late_after(World::Time when) const {
+    return std::ranges::any_of(processes_->late_copies(),
+                               [when](const auto& late) { return late.second > when; });
+  }
   [[nodiscard]] bool is_disturbed() const {
     return network_->is_disturbed(Plane::Control) || network_->is_disturbed(Plane::Data);
   }
