@@ -240,8 +240,7 @@ Crew::Crew(Launcher& launcher,
     impl_->workers.launch(std::move(setup));
   }
   impl_->hand_out_plan(impl_->workers.all_ranks());
-  impl_->transfer.write(
-      initial_weights(impl_->job.program->graph, impl_->transfer.list()), 0, History::Other);
+  impl_->transfer.write(initial_weights(impl_->job.program->graph, impl_->transfer.list()), 0);
   impl_->start_driver();
 }
 
@@ -285,8 +284,10 @@ std::vector<std::vector<StateTensor>> Crew::read_gradients() {
   return impl_->transfer.read_gradients();
 }
 
-void Crew::write_state(const StateOfRank& state_of, std::int64_t updates, History history) {
-  impl_->transfer.write(state_of, updates, history);
+void Crew::write_state(const StateOfRank& state_of,
+                       std::int64_t updates,
+                       const std::function<void()>& forgotten) {
+  impl_->transfer.write(state_of, updates, forgotten);
 }
 
 Deadline Crew::deadline(std::chrono::milliseconds patience) const {

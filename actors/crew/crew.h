@@ -11,6 +11,7 @@
 ///       fails with WorkerLost and the cause.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -66,7 +67,9 @@ class Crew {
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_state(
       const std::vector<StatePick>& picks);
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients();
-  void write_state(const StateOfRank& state_of, std::int64_t updates, History history);
+  void write_state(const StateOfRank& state_of,
+                   std::int64_t updates,
+                   const std::function<void()>& forgotten = nullptr);
   /// Makes every rank restore its copy of this state. A lost rank gets it from its keeper.
   void take_mirrors(const RecoveryPoint& point);
 

@@ -19,12 +19,6 @@ struct StatePick {
 /// Picks the whole state of each of these ranks.
 [[nodiscard]] std::vector<StatePick> all_of(const std::vector<Rank>& ranks);
 
-/// History says how a state that is written relates to those that ranks have.
-enum class History : std::uint8_t {
-  Other,  ///< as many updates need not give the same bits
-  Same    ///< it is one that the ranks have had, so each may keep its own if the writing fails
-};
-
 /// StateOfRank returns the state that a rank is to have, in the order of its listing.
 using StateOfRank = std::function<std::vector<StateTensor>(Rank)>;
 

@@ -88,12 +88,13 @@ void StateTransfer::announce(Submission request) const {
 
 void StateTransfer::write(const StateOfRank& state_of,
                           std::int64_t updates,
-                          History history) const {
+                          const std::function<void()>& forgotten) const {
   const Submission request = ledger_->next_request();
   for (const Rank rank : workers_.all_ranks()) {
     std::vector<StateTensor> of_rank = state_of(rank);
-    if (rank == Rank(0) && history == History::Other) {
+    if (rank == Rank(0) && forgotten) {
       announce(request);
+      forgotten();
     }
     TakeState order{.request = request, .names = {}, .updates = updates};
     std::size_t sent = 0;

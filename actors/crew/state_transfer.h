@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -35,9 +36,14 @@ class StateTransfer {
       const std::vector<StatePick>& picks) const;
   /// Returns likewise the gradients of the last update, by rank.
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients() const;
-  /// Replaces the state of every rank by that after `updates` updates. Holds the state of one rank
-  /// at a time. Nothing has changed if the first call of `state_of` throws.
-  void write(const StateOfRank& state_of, std::int64_t updates, History history) const;
+  /// Replaces the state of every rank by that after `updates` updates, which the ranks have had.
+  /// Holds the state of one rank at a time. Nothing has changed if the first call of `state_of`
+  /// throws.
+  /// With `forgotten` it may be a state that they have not had: as many updates need not give its
+  /// bits. Then all ranks forget theirs before the first takes its part, and `forgotten` is called.
+  void write(const StateOfRank& state_of,
+             std::int64_t updates,
+             const std::function<void()>& forgotten = nullptr) const;
   /// Makes every rank restore its copy of this state. A lost rank gets it from its keeper.
   void take_mirrors(const RecoveryPoint& point) const;
 

@@ -173,15 +173,21 @@ struct Trainer::Impl {
     const OnCallersThread scope;
     stop_training();
     const bool same_seed = seed_from == SeedFrom::Same && options.seed;
-    restore(header, source, state, facts(same_seed ? std::optional(entry.seed()) : std::nullopt));
-    loops.replace(header.step, header.loop);
-    if (seed_from != SeedFrom::Trainer && header.seed != entry.seed()) {
-      if (seed_from == SeedFrom::Same) {  // nobody named either seed
+    restore(
+        header, source, state, facts(same_seed ? std::optional(entry.seed()) : std::nullopt), [&] {
+          loops.replace(header.step, header.loop);
+          take_seed(header.seed, seed_from);
+        });
+  }
+
+  void take_seed(std::uint64_t seed, SeedFrom from) {
+    if (from != SeedFrom::Trainer && seed != entry.seed()) {
+      if (from == SeedFrom::Same) {  // nobody named either seed
         log(Level::Warning,
             "the checkpoint's seed is used, since TrainerOptions::seed is not set",
-            {{"seed", header.seed}, {"instead_of", entry.seed()}});
+            {{"seed", seed}, {"instead_of", entry.seed()}});
       }
-      entry.set_seed(header.seed);
+      entry.set_seed(seed);
     }
   }
 

@@ -1,6 +1,8 @@
 /// Tests failures of one copy of a stage: whom the error names, and what other copies give back.
 #include <csignal>
+#include <memory>
 
+#include "stagecraft/tests/faults/simulated_disk.h"
 #include "stagecraft/tests/integration/copies_run.h"
 #include "stagecraft/tests/integration/failing_rank.h"
 #include "stagecraft/tests/support/catch.h"
@@ -12,6 +14,16 @@ namespace stagecraft::tests {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
+
+/// Returns a state of another run, in which everything differs.
+Checkpoint of_other_run(Checkpoint state) {
+  state.step += 5;
+  for (StateTensor& tensor : state.tensors) {
+    tensor.tensor = at::add(tensor.tensor, 1);
+  }
+  state.loop = LoopState{.batches = state.step};
+  return state;
+}
 
 /// The same on threads; its ranks can be made to fail.
 struct FailingCopies : CopiesRun {
@@ -94,6 +106,42 @@ TEST_CASE("while a copy is slow, the others say that they wait for it, and the b
 }
 
 // ---- what the other copies give back ------------------------------------------------------------
+
+TEST_CASE("LV-1: recover() after a load that failed gives one of both states, wholly",
+          "[integration][replicas][recovery]") {
+  const TemporaryFolder folder;
+  const auto disk = std::make_shared<SimulatedDisk>(folder.path());
+  const DiskOfThread scope(disk);
+  CopiesRun f(Cluster::local(4), {}, std::nullopt, 400);  // a file of several chunks
+  f.train(1);
+  const Checkpoint own = f.trainer.checkpoint();
+  const StateDict before = f.trainer.state_dict();
+  write_checkpoint(folder.path() + "/other.ckpt", of_other_run(own));
+  f.trainer.load(folder.path() + "/other.ckpt");
+  const StateDict after = f.trainer.state_dict();
+  const Checkpoint other = f.trainer.checkpoint();
+  int old = 0, whole = 0;
+  for (std::int64_t read = 0, failed = read; failed == read; ++read) {
+    f.trainer.load(own);
+    disk->strike({.operation = disk->operations() + read, .kind = DiskFault::Kind::Fail});
+    try {
+      f.trainer.load(folder.path() + "/other.ckpt");
+      continue;
+    } catch (const Error&) {
+      ++failed;
+    }
+    try {
+      const bool is_other = f.trainer.recover() == other.step;
+      ++(is_other ? whole : old);
+      CHECK(same_bits(f.trainer.state_dict(), is_other ? after : before));
+      CHECK(f.trainer.checkpoint().loop == (is_other ? other.loop : own.loop));
+    } catch (const Error& error) {  // some stage has none
+      CHECK(error.code() == Errc::WorkerLost);
+    }
+  }
+  CHECK(old >= 1);    // before ranks were told
+  CHECK(whole >= 1);  // when one copy of each stage had it
+}
 
 TEST_CASE("LV-1: recover() takes the state of copies, without mirrors",
           "[integration][replicas][recovery]") {

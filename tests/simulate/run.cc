@@ -348,6 +348,9 @@ class Run {
     }
     has_stepped_ = false;
     is_loading_ = true;
+    if (world_.random().one_in(2)) {
+      kill_soon();
+    }
     prompt("load()", 1, [&] { trainer.load(*other_); });
     world_.tell("driver", "loaded weights of another run");
     require(has_weights_of_other(trainer), "other weights than those that were loaded");
@@ -357,15 +360,21 @@ class Run {
     unbroken_.check_state(trainer);
   }
 
-  /// All weights of the other run differ from those of this one. Those that no stage uses may be of
-  /// either run after a load() that has failed.
+  /// All weights of the other run differ from those of this one. A load() that has failed leaves
+  /// those of one of them, also where no stage uses them.
   [[nodiscard]] bool has_weights_of_other(tests::Trainer& trainer) const {
-    return other_ && std::ranges::any_of(unbroken_.used_weights(trainer), [&](const auto& weight) {
-             const auto found =
-                 std::ranges::find(other_->tensors, kWeight + weight.first, &StateTensor::name);
-             return found != other_->tensors.end() && weight.second.is_floating_point() &&
-                    at::equal(found->tensor, weight.second);
-           });
+    if (!other_) {
+      return false;
+    }
+    std::array<bool, 2> found{};  // of this run, of the other
+    for (const auto& [name, weight] : trainer.state_dict()) {
+      const auto other = std::ranges::find(other_->tensors, kWeight + name, &StateTensor::name);
+      if (other != other_->tensors.end() && weight.is_floating_point()) {
+        found.at(at::equal(other->tensor, weight) ? 1 : 0) = true;
+      }
+    }
+    require(!found[0] || !found[1], "a recovery mixes weights of two runs");
+    return found[1];
   }
 
   [[nodiscard]] TrainerOptions trainer_options() const {

@@ -28,8 +28,6 @@ class Unbroken {
 
   void check(const StepResult& result);
   void check_state(tests::Trainer& trainer);
-  /// Returns those weights of the trainer that a stage uses. No rank holds the others.
-  [[nodiscard]] StateDict used_weights(tests::Trainer& trainer);
   void check_checkpoint(const Checkpoint& checkpoint);
   /// `loss`: the mean loss of the next step's batch.
   void check_evaluation(std::int64_t updates, double loss) const;

@@ -31,9 +31,8 @@ std::int64_t recover_from_copies(Crew& crew,
     }
   }
   const StateSource source = [&](const std::string& name) { return by_name.at(name); };
-  state.replace_by(
-      [&] { crew.write_state(states_from(listings, source), copies.updates, History::Same); },
-      copies.updates);
+  state.go_back([&] { crew.write_state(states_from(listings, source), copies.updates); },
+                copies.updates);
   return copies.updates;
 }
 
@@ -54,7 +53,7 @@ Recovery recover(Crew& crew, TrainerState& state, const StateCopies& copies) {
     no_mirrors = error;
   }
   if (point) {
-    state.replace_by([&] { crew.take_mirrors(*point); }, point->updates);
+    state.go_back([&] { crew.take_mirrors(*point); }, point->updates);
     return {.updates = point->updates, .from_mirrors = true};
   }
   try {

@@ -48,10 +48,11 @@ std::unique_ptr<CheckpointSave> begin_save(const std::function<std::string(std::
 void restore(const CheckpointHeader& header,
              const StateSource& source,
              TrainerState& state,
-             const RunFacts& run) {
+             const RunFacts& run,
+             const std::function<void()>& forgotten) {
   const std::vector<StateListing> listings = state.list();
   check_same_model(header, expected_state(state, listings, run));
-  state.replace(listings, source, header.step, header.loss_scale, header.frozen);
+  state.replace(listings, source, header.step, header.loss_scale, header.frozen, forgotten);
   if (const std::string other = other_processors(header.processors, run.processors);
       !other.empty()) {
     log(Level::Info, "checkpoint of other processors", {{"why", other}});

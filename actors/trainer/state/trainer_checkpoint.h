@@ -36,11 +36,13 @@ struct RunFacts {
     const RunFacts& run);
 
 /// Replaces the trainer's state by that of a checkpoint with this header, of which `source` has the
-/// tensors. Logs if the saved run computed with other code.
+/// tensors. `forgotten`: as in TrainerState::replace. Logs if the saved run computed with other
+/// code.
 /// Errors: CheckpointMismatch, with nothing changed; those of TrainerState::replace.
 void restore(const CheckpointHeader& header,
              const StateSource& source,
              TrainerState& state,
-             const RunFacts& run);
+             const RunFacts& run,
+             const std::function<void()>& forgotten);
 
 }  // namespace stagecraft

@@ -221,34 +221,39 @@ void TrainerState::replace_module(const std::string& from, const ModuleState& gi
     }
   }
   const auto source = [&](const std::string& name) { return tensor_or_share(by_name, name); };
-  replace(list(), source, ledger_.committed(), ledger_.loss_scale(), frozen_updates());
+  replace(list(), source, ledger_.committed(), ledger_.loss_scale(), frozen_updates(), [] {});
 }
 
 void TrainerState::replace(const std::vector<StateListing>& listings,
                            const StateSource& source,
                            std::int64_t updates,
                            const std::optional<LossScale>& scale,
-                           const std::optional<FrozenUpdates>& frozen) {
-  const auto write = [&] {
-    crew_.write_state(states_from(listings, source), updates, History::Other);
+                           const std::optional<FrozenUpdates>& frozen,
+                           const std::function<void()>& forgotten) {
+  const auto replace_what_is_here = [&] {
     unused_.replace(source);
     programs_.unused_changed();
+    ledger_.resume(updates, first_scale(options_.loss_scaling, scale), frozen);
+    replaced_at_ = updates;
+    forgotten();
   };
-  replace_by(write, updates, first_scale(options_.loss_scaling, scale), frozen);
+  write_ranks(
+      [&] { crew_.write_state(states_from(listings, source), updates, replace_what_is_here); });
 }
 
-void TrainerState::replace_by(const std::function<void()>& write,
-                              std::int64_t updates,
-                              const std::optional<LossScale>& scale,
-                              const std::optional<FrozenUpdates>& frozen) {
+void TrainerState::go_back(const std::function<void()>& write, std::int64_t updates) {
+  write_ranks(write);
+  ledger_.resume(updates);
+  replaced_at_ = updates;
+}
+
+void TrainerState::write_ranks(const std::function<void()>& write) {
   try {
     write();
   } catch (...) {  // also a lack of memory for what is read
     ledger_.lose(foreign_error(std::current_exception()));
     throw;
   }
-  ledger_.resume(updates, scale, frozen);
-  replaced_at_ = updates;
 }
 
 }  // namespace stagecraft

@@ -96,7 +96,8 @@ class TrainerState {
 
   /// Replaces the state of every rank, and of the tensors that no stage has, by that after
   /// `updates` updates. `scale`: that of losses; none: the first. `frozen`: as for
-  /// GroupUpdates::replace. Asks for the tensors of one rank at a time.
+  /// GroupUpdates::replace. Asks for the tensors of one rank at a time. Calls `forgotten` when no
+  /// rank has the old state any more: a recovery can bring none but the new one from then on.
   /// Requires: `source` has all tensors of the listings, in the right shapes.
   /// Errors: those of `source`, and of a rank that cannot take its part, which leaves weights
   /// undefined.
@@ -104,16 +105,15 @@ class TrainerState {
                const StateSource& source,
                std::int64_t updates,
                const std::optional<LossScale>& scale,
-               const std::optional<FrozenUpdates>& frozen);
+               const std::optional<FrozenUpdates>& frozen,
+               const std::function<void()>& forgotten);
 
-  /// Calls `write`, which replaces the state of every rank by that after `updates` updates. If it
-  /// throws, weights are undefined.
-  void replace_by(const std::function<void()>& write,
-                  std::int64_t updates,
-                  const std::optional<LossScale>& scale = std::nullopt,
-                  const std::optional<FrozenUpdates>& frozen = std::nullopt);
+  /// Calls `write`, which replaces the state of every rank by that after `updates` updates of this
+  /// run. If it throws, weights are undefined.
+  void go_back(const std::function<void()>& write, std::int64_t updates);
 
  private:
+  void write_ranks(const std::function<void()>& write);
   void require_weights();
   [[nodiscard]] std::map<std::string, at::Tensor> read_by_name(
       const std::vector<StateEntry>& contents);

@@ -108,7 +108,14 @@ TEST_CASE("a state is written by the names and tensors of each rank, one after a
     }
     return state[rank.index()];
   };
-  scene.transfer.write(state_of, 11, History::Other);
+  int forgotten = 0;
+  scene.transfer.write(state_of, 11, [&] {
+    ++forgotten;
+    for (int each = 0; each < 3; ++each) {
+      CHECK(scene.taken(each).size() == 1);
+    }
+  });
+  CHECK(forgotten == 1);
   for (int each = 0; each < 3; ++each) {  // all knew it before the first got its state (LV-1)
     CHECK(scene.taken(each).at(0).announced);
   }
@@ -127,15 +134,16 @@ TEST_CASE("a state that cannot be read leaves all ranks theirs", "[actors][crew]
   const auto unreadable = [](Rank) -> std::vector<StateTensor> {
     throw Error(Errc::UsageFile, "the test cannot read it");
   };
-  CHECK(thrown_error([&] { scene.transfer.write(unreadable, 11, History::Other); }).code() ==
-        Errc::UsageFile);
+  CHECK(thrown_error([&] {
+          scene.transfer.write(unreadable, 11, [] { FAIL("ranks keep theirs"); });
+        }).code() == Errc::UsageFile);
   CHECK(scene.taken(0).empty());
 }
 
 TEST_CASE("a state that ranks have had is written without announcing another (LV-1)",
           "[actors][crew]") {
   Scene scene;
-  scene.transfer.write([](Rank) { return std::vector<StateTensor>(); }, 11, History::Same);
+  scene.transfer.write([](Rank) { return std::vector<StateTensor>(); }, 11);
   for (int rank = 0; rank < 3; ++rank) {
     REQUIRE(scene.taken(rank).size() == 1);
     CHECK_FALSE(scene.taken(rank).at(0).announced);
