@@ -361,7 +361,7 @@ Worker Processes::start_rank(ProcessNumber number, Rank rank, std::shared_ptr<Tr
       return;
     }
     processes->wait_if_slow(number);
-    if (processes->is_refused_memory()) {
+    if (processes->is_refused_memory(0)) {
       simulation::refuse_memory();
     }
   };
@@ -514,25 +514,25 @@ bool Processes::part(const std::set<Rank>& ranks, bool out, bool in, Clock::Time
   return true;
 }
 
-bool Processes::refuse_memory(Rank rank, int grants) {
+bool Processes::refuse_memory(Rank rank, Refusal refusal) {
   if (!has_process(rank)) {
     return false;
   }
-  in(rank).grants = grants;
+  in(rank).refusal = refusal;
   return true;
 }
 
-bool Processes::is_refused_memory() {
+bool Processes::is_refused_memory(std::size_t bytes) {
   const ProcessNumber here = Strands::process_here().value_or(0);
   if (here == 0 || network_.has_ended(here)) {
     return false;
   }
   Process& process = processes_.at(here);
-  std::optional<int>& grants = process.grants;
-  if (!grants || (*grants)-- > 0) {
+  std::optional<Refusal>& refusal = process.refusal;
+  if (!refusal || bytes < refusal->least || refusal->grants-- > 0) {
     return false;
   }
-  grants.reset();
+  refusal.reset();
   world_.tell(name_of(here), "gets no memory");
   for (const Plane plane : {Plane::Control, Plane::Data}) {
     network_.disturb(plane, world_.clock().now());

@@ -8,6 +8,8 @@
 /// themselves, and sometimes more of them than there are places.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,6 +30,12 @@ namespace stagecraft::simulation {
 [[nodiscard]] inline Rank keeper_of(Rank rank, int ranks) {
   return Rank((rank.value + 1) % ranks);
 }
+
+/// Refusal says which of the instructions and allocations of a rank gets no memory.
+struct Refusal {
+  std::int64_t grants = 0;  ///< that get some before it
+  std::size_t least = 0;    ///< others count only if they ask for so many bytes
+};
 
 class Processes final : public Launcher, public std::enable_shared_from_this<Processes> {
  public:
@@ -65,9 +73,8 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// Lets nothing pass between these ranks and all other processes for so long: `out` from them,
   /// `in` to them.
   bool part(const std::set<Rank>& ranks, bool out, bool in, Clock::Time::duration span);
-  /// Refuses memory to the rank once, after so many of its instructions and allocations. Replaces
-  /// an earlier refusal that has not come yet.
-  bool refuse_memory(Rank rank, int grants);
+  /// Refuses memory to the rank once. Replaces an earlier refusal that has not come yet.
+  bool refuse_memory(Rank rank, Refusal refusal);
   /// Makes instructions of the rank that begin in this span take up to kSlowest longer each.
   bool slow(Rank rank, Clock::Time::duration span);
   /// Lets a process say what it may not: it has not greeted the driver, has another build, asks for
@@ -100,9 +107,9 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// Returns the cause of its end that the driver was told; empty before that.
   [[nodiscard]] const std::string& cause(Rank rank) const { return in(rank).cause; }
 
-  /// Counts an instruction or an allocation of the process whose strand this is. Returns whether it
-  /// gets no memory.
-  [[nodiscard]] bool is_refused_memory();
+  /// Counts an allocation of the process whose strand this is, or an instruction, which asks for
+  /// none by itself. Returns whether it gets no memory.
+  [[nodiscard]] bool is_refused_memory(std::size_t bytes);
 
   /// Returns whether workers come by themselves, as the seed draws; else the driver starts them.
   [[nodiscard]] bool workers_come() const { return options_.workers_come; }
@@ -126,10 +133,10 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
     int place = 0;       ///< that it was started for, or has taken
     std::string worker;  ///< the name in its certificate
     bool has_joined = false;
-    bool is_given_up = false;   ///< by the driver, as their connection has ended
-    std::optional<int> grants;  ///< instructions and allocations before the one that fails
-    std::string how;            ///< it has ended, if it has
-    std::string cause;          ///< that the driver was told
+    bool is_given_up = false;  ///< by the driver, as their connection has ended
+    std::optional<Refusal> refusal;
+    std::string how;                                                   ///< it has ended, if it has
+    std::string cause;                                                 ///< that the driver was told
     World::Time lost = World::Time::max(), told = World::Time::max();  ///< when the driver knew
     World::Time slow_until{};
     /// From the first fault that will end it, until it has ended and is given up.

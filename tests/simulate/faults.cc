@@ -1,6 +1,7 @@
 #include "stagecraft/tests/simulate/faults.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace stagecraft::simulation {
@@ -15,6 +16,9 @@ struct Row {
   std::string_view name;
   std::uint64_t weight;
 };
+
+/// Copies of states have as many bytes, and little else has.
+constexpr std::size_t kManyBytes = 1024;
 
 constexpr Row kRows[] = {
     {Fault::Kind::Kill, "kill", 5},
@@ -147,7 +151,8 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
         fault.span = random.up_to(3s);
         break;
       case Fault::Kind::Refuse:
-        fault.grants = static_cast<int>(random.below(100));
+        fault.refusal = random.one_in(3) ? Refusal{.grants = below(4), .least = kManyBytes}
+                                         : Refusal{.grants = below(100)};
         break;
       case Fault::Kind::KillDriver:
       case Fault::Kind::EndMachine:
@@ -195,7 +200,7 @@ bool strike(const Fault& fault, Processes& processes, DriverDisk& disk) {
     case Fault::Kind::StopDriver:
       return processes.stop(kDriver, fault.span);
     case Fault::Kind::Refuse:
-      return processes.refuse_memory(fault.rank, fault.grants);
+      return processes.refuse_memory(fault.rank, fault.refusal);
     case Fault::Kind::Slow:
       return processes.slow(fault.rank, fault.span);
     case Fault::Kind::Stranger:

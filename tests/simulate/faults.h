@@ -42,7 +42,7 @@ struct Fault {
   Rank rank, other;           ///< `other`: of Kill, Hold, BreakData; either may be the driver
   std::vector<Plane> planes;  ///< of Hold
   int tensors = 0;  ///< of Kill: strikes when so many more are sent to `other`; 0: at once
-  int grants = 0;   ///< of Refuse: instructions and allocations before it
+  Refusal refusal;  ///< of Refuse
   Clock::Time::duration span{0};
   /// Strikes before the operation of the driver's disk with this number, from then on; 0: at once.
   int operation = 0;

@@ -1,5 +1,6 @@
 #include "stagecraft/tests/simulate/refusing_allocator.h"
 
+#include <cstddef>
 #include <utility>
 
 #include <c10/core/Allocator.h>
@@ -11,8 +12,8 @@
 namespace stagecraft::simulation {
 namespace {
 
-std::function<bool()>& refuses() {
-  static auto* const asked = new std::function<bool()>;
+std::function<bool(std::size_t)>& refuses() {
+  static auto* const asked = new std::function<bool(std::size_t)>;
   return *asked;
 }
 
@@ -22,7 +23,7 @@ class Allocator final : public c10::Allocator {
   explicit Allocator(c10::Allocator& before) : before_(before) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
-    if (bytes > 0 && refuses() && refuses()()) {
+    if (bytes > 0 && refuses() && refuses()(bytes)) {
       (void)MemoryPool::trim_all();  // else others' caches would decide whether a second try helps
       refuse_memory();
     }
@@ -39,7 +40,7 @@ class Allocator final : public c10::Allocator {
 
 }  // namespace
 
-RefusingAllocator::RefusingAllocator(std::function<bool()> asked) {
+RefusingAllocator::RefusingAllocator(std::function<bool(std::size_t)> asked) {
   refuses() = std::move(asked);
 }
 

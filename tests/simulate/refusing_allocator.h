@@ -3,15 +3,16 @@
 /// It gets what ranks' own memory (StepMemory) does not have.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 namespace stagecraft::simulation {
 
 class RefusingAllocator {
  public:
-  /// Asks `refuses` before each allocation as long as this exists. It is asked on the thread that
-  /// allocates. There is at most one at a time.
-  explicit RefusingAllocator(std::function<bool()> refuses);
+  /// Asks `refuses` before each allocation, with its bytes, as long as this exists. It is asked on
+  /// the thread that allocates. There is at most one at a time.
+  explicit RefusingAllocator(std::function<bool(std::size_t)> refuses);
   RefusingAllocator(const RefusingAllocator&) = delete;
   RefusingAllocator& operator=(const RefusingAllocator&) = delete;
   ~RefusingAllocator();

@@ -68,7 +68,8 @@ class Run {
     to_come_ = {faults.begin(), faults.end()};
     await_faults(-1);
     RunResult result;
-    const RefusingAllocator memory([this] { return processes_->is_refused_memory(); });
+    const RefusingAllocator memory(
+        [this](std::size_t bytes) { return processes_->is_refused_memory(bytes); });
     try {
       world_.run([this] {
         const Ending ending{*processes_};
@@ -175,7 +176,7 @@ class Run {
     if (world_.random().one_in(2)) {
       processes_->after_tensors(rank, keeper_of(rank, options_.ranks), 1, kill);
     } else {
-      world_.at_count(world_.count() + static_cast<std::int64_t>(world_.random().below(60)), kill);
+      world_.at_count(world_.count() + static_cast<std::int64_t>(world_.random().below(150)), kill);
     }
   }
 
@@ -486,7 +487,7 @@ class Run {
       if (shape_.evaluates) {
         evaluate(*trainer);
       }
-      if (world_.random().one_in(50)) {
+      if (world_.random().one_in(20)) {
         leave(trainer);
         begin(cluster, saves, trainer);
       } else {
