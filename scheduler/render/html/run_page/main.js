@@ -88,9 +88,16 @@ async function post(wish, text) {
   try {
     const answer = await fetch(`/${wish}`, {method: "POST", headers: {Authorization: `Bearer ${token}`}});
     const told = await answer.json();
-    say(told.accepted ? text : `Not done: ${told.why}.`);
+    sayUnlessEnded(told.accepted ? text : `Not done: ${told.why}.`);
   } catch {
-    say("The run did not answer.");
+    sayUnlessEnded("The run did not answer.");
+  }
+}
+
+// An answer may come after the last state, which says more.
+function sayUnlessEnded(text) {
+  if (state.phase !== "ended") {
+    say(text);
   }
 }
 
