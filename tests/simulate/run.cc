@@ -549,8 +549,10 @@ class Run {
           unbroken_.check(result);
           has_stepped_ = true;
           lost_.clear();
-        } catch (const Error& error) {
-          failure = failure ? failure : error;
+        } catch (const Error& error) {  // the first, but a later one may leave weights undefined
+          if (!failure || (failure->advice().empty() && !error.advice().empty())) {
+            failure = error;
+          }
         }
       }
       if (failure) {
