@@ -1,6 +1,7 @@
 #include "stagecraft/tests/simulate/run.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
