@@ -145,6 +145,7 @@ TEST_CASE("values of earlier operators that are gone make the need of none small
 TEST_CASE("a gradient toward a weight's transpose is a weight's", "[profile][compiler]") {
   const Timed timed;
   bool transposes = false;
+  int layers = 0;
   for (const OperatorCost& cost :
        measure_operators(timed.program.compiled().graph, {timed.x}, {timed.x}, {.repeats = 1})) {
     CAPTURE(cost.name);
@@ -152,9 +153,13 @@ TEST_CASE("a gradient toward a weight's transpose is a weight's", "[profile][com
       CHECK(cost.backward_input == 0);
       transposes = true;
     }
-    CHECK((cost.name != "aten::addmm" || cost.backward_weight > 0));
+    // The first layer has a gradient toward weights alone. In the second one the share of its
+    // weights is a difference of two times, and may be nothing where the machine was busy.
+    CHECK((cost.name != "aten::addmm" || cost.backward_input + cost.backward_weight > 0));
+    CHECK((cost.name != "aten::addmm" || layers++ > 0 || cost.backward_input == 0));
   }
   CHECK(transposes);
+  CHECK(layers == 2);
 }
 
 TEST_CASE("halves of a backward are told to take as long as the whole, or longer",
