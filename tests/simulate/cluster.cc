@@ -311,7 +311,7 @@ void Processes::join(ProcessNumber number, const Join& said, std::chrono::millis
   const auto joined = join_cluster(process.served,
                                    process.admission,
                                    std::move(join),
-                                   world_.clock().now() + patience,
+                                   Clock::current()->now() + patience,
                                    "the simulated driver has not admitted this worker");
   joined.on_ready([joined, end_with, alive = weak_from_this()] {
     try {
@@ -435,13 +435,26 @@ void Processes::after_tensors(Rank from, Rank to, int count, Network::Arrive eve
   }
 }
 
-bool Processes::stop(Rank rank, Clock::Time::duration span) {
+bool Processes::stop(Rank rank, Clock::Time::duration span, bool with_clock) {
   const ProcessNumber number = process_of(rank);
   if (!has_process(rank) || world_.is_stopped(number)) {
     return false;
   }
-  world_.tell(name_of_rank(rank), fmt::format("is stopped for {:.3f} s", seconds(span)));
-  network_.stop(number, span);
+  world_.tell(
+      name_of_rank(rank),
+      fmt::format(
+          "is stopped for {:.3f} s{}", seconds(span), with_clock ? ", and its clock as well" : ""));
+  network_.stop(number, span, with_clock);
+  return true;
+}
+
+bool Processes::set_clock_ahead(Rank rank, Clock::Time::duration span) {
+  const ProcessNumber number = process_of(rank);
+  if (!has_process(rank) || world_.is_stopped(number)) {
+    return false;
+  }
+  world_.tell(name_of_rank(rank), fmt::format("has a clock that jumps by {:.3f} s", seconds(span)));
+  network_.set_clock_ahead(number, span);
   return true;
 }
 
@@ -558,10 +571,7 @@ void Processes::wait_if_slow(ProcessNumber number) {
   for (const Plane plane : {Plane::Control, Plane::Data}) {
     network_.disturb(plane, until);
   }
-  std::mutex nobody;
-  std::unique_lock lock(nobody);
-  std::condition_variable changed;
-  (void)Clock::current()->wait_until(changed, lock, until, [] { return false; });
+  pause_strand(until - now);
 }
 
 bool Processes::come_as_stranger() {

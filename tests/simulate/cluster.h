@@ -62,8 +62,10 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// Kills the process in the rank's place.
   bool kill(Rank rank);
   /// Stops it for so long. Others give up a process that is stopped for longer than
-  /// Network::kSilence.
-  bool stop(Rank rank, Clock::Time::duration span);
+  /// Network::kSilence. `with_clock`: its clock stands still, too.
+  bool stop(Rank rank, Clock::Time::duration span, bool with_clock);
+  /// Lets its clock jump.
+  bool set_clock_ahead(Rank rank, Clock::Time::duration span);
   /// Delays all that the two send each other on these planes for so long.
   bool hold(Rank a, Rank b, const std::vector<Plane>& planes, Clock::Time::duration span);
   /// Breaks the connection of the process with the driver.

@@ -44,7 +44,7 @@ void DriverDisk::fill(Clock::Time::duration span) {
 void DriverDisk::slow(Clock::Time::duration span) {
   world_.tell("disk", fmt::format("takes {:.3f} s", std::chrono::duration<double>(span).count()));
   disturb(span);
-  wait_on_strand(world_.clock().now() + span, [] { return false; });
+  pause_strand(span);
 }
 
 void DriverDisk::end_machine() {
@@ -121,7 +121,7 @@ int DriverDisk::synchronize_folder(const std::string& path) {
 void DriverDisk::begin(bool is_write) {
   require_process();
   if (!is_write || world_.random().one_in(8)) {
-    wait_on_strand(world_.clock().now() + world_.random().up_to(100us), [] { return false; });
+    pause_strand(world_.random().up_to(100us));
     require_process();
   }
   for (Coming& one : coming_) {

@@ -36,6 +36,7 @@ constexpr Row kRows[] = {
     {Fault::Kind::FillDisk, "fill-disk", 2},
     {Fault::Kind::FailDisk, "fail-disk", 3},
     {Fault::Kind::SlowDisk, "slow-disk", 2},
+    {Fault::Kind::Jump, "clock-jump", 0},  // as strike_clocks draws
 };
 
 Fault::Kind draw_kind(Random& random) {
@@ -65,6 +66,11 @@ Fault::Kind draw_next_kind(Random& random, const Fault& last) {
     }
   }
   return draw_kind(random);
+}
+
+void sort(std::vector<Fault>& faults) {
+  std::ranges::stable_sort(
+      faults, {}, [](const Fault& fault) { return std::pair(fault.step, fault.after); });
 }
 
 /// Draws an operation of the disk. Most of a save are writes; what matters more comes after them.
@@ -178,9 +184,29 @@ std::vector<Fault> draw_faults(Random& random, int count, int ranks, std::int64_
     }
     faults.push_back(fault);
   }
-  std::ranges::stable_sort(
-      faults, {}, [](const Fault& fault) { return std::pair(fault.step, fault.after); });
+  sort(faults);
   return faults;
+}
+
+void strike_clocks(Random& random, int ranks, std::vector<Fault>& faults) {
+  for (Fault& fault : faults) {
+    fault.with_clock = random.one_in(2);
+  }
+  const std::size_t count = faults.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!random.one_in(3)) {
+      continue;
+    }
+    Fault jump{.step = faults[i].step,
+               .after = faults[i].after + static_cast<std::int64_t>(random.below(60)),
+               .kind = Fault::Kind::Jump};
+    jump.rank = random.one_in(2)
+                    ? kDriver
+                    : Rank(static_cast<int>(random.below(static_cast<std::uint64_t>(ranks))));
+    jump.span = random.up_to(random.one_in(2) ? 1h : 1s);
+    faults.push_back(jump);
+  }
+  sort(faults);
 }
 
 bool strike(const Fault& fault, Processes& processes, DriverDisk& disk) {
@@ -188,7 +214,7 @@ bool strike(const Fault& fault, Processes& processes, DriverDisk& disk) {
     case Fault::Kind::Kill:
       return processes.kill(fault.rank);
     case Fault::Kind::Stop:
-      return processes.stop(fault.rank, fault.span);
+      return processes.stop(fault.rank, fault.span, fault.with_clock);
     case Fault::Kind::Hold:
       return processes.hold(fault.other, fault.rank, fault.planes, fault.span);
     case Fault::Kind::BreakControl:
@@ -198,7 +224,9 @@ bool strike(const Fault& fault, Processes& processes, DriverDisk& disk) {
     case Fault::Kind::Part:
       return processes.part(fault.parted, fault.blocks_out, fault.blocks_in, fault.span);
     case Fault::Kind::StopDriver:
-      return processes.stop(kDriver, fault.span);
+      return processes.stop(kDriver, fault.span, fault.with_clock);
+    case Fault::Kind::Jump:
+      return processes.set_clock_ahead(fault.rank, fault.span);
     case Fault::Kind::Refuse:
       return processes.refuse_memory(fault.rank, fault.refusal);
     case Fault::Kind::Slow:

@@ -33,8 +33,9 @@ struct Fault {
     FillDisk,      ///< the driver's disk has no room for the span
     FailDisk,      ///< one of its operations fails
     SlowDisk,      ///< one of its operations takes the span
+    Jump,          ///< the clock of the rank, or of the driver, jumps ahead by the span
   };
-  static constexpr std::size_t kKinds = 15;
+  static constexpr std::size_t kKinds = 16;
 
   std::int64_t step = -1;  ///< strikes when the run goes on after this step; -1: begins
   std::int64_t after = 0;  ///< and then so many things have happened
@@ -44,6 +45,7 @@ struct Fault {
   int tensors = 0;  ///< of Kill: strikes when so many more are sent to `other`; 0: at once
   Refusal refusal;  ///< of Refuse
   Clock::Time::duration span{0};
+  bool with_clock = false;  ///< of Stop, StopDriver: the clock stands still, too
   /// Strikes before the operation of the driver's disk with this number, from then on; 0: at once.
   int operation = 0;
   bool counts_writes = false;                                  ///< that number
@@ -63,6 +65,10 @@ using FaultCounts = std::array<std::int64_t, Fault::kKinds>;
                                              int count,
                                              int ranks,
                                              std::int64_t steps);
+
+/// Lets the clocks of processes that are stopped stand still, half of them, and adds faults that
+/// are soon after others: Jump.
+void strike_clocks(Random& random, int ranks, std::vector<Fault>& faults);
 
 /// Returns whether it strikes: not a process that has ended.
 bool strike(const Fault& fault, Processes& processes, DriverDisk& disk);

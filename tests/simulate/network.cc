@@ -304,7 +304,7 @@ void Network::expect_cut(ProcessNumber from, ProcessNumber to) {
 
 // ---- delays -------------------------------------------------------------------------------------
 
-void Network::stop(ProcessNumber process, World::Time::duration span) {
+void Network::stop(ProcessNumber process, World::Time::duration span, bool with_clock) {
   world_.stop(process);
   delay_messages(process, world_.clock().now() + span);
   const Disturbance lasts = disturb();
@@ -316,7 +316,12 @@ void Network::stop(ProcessNumber process, World::Time::duration span) {
       }
     };
   };
-  world_.at(world_.clock().now() + span, if_stopped([this, process] { resume(process); }));
+  world_.at(world_.clock().now() + span, if_stopped([this, process, span, with_clock] {
+              if (with_clock) {
+                world_.shift_clock(process, -span);
+              }
+              resume(process);
+            }));
   if (span <= kSilence) {
     return;
   }
@@ -337,6 +342,19 @@ void Network::resume(ProcessNumber process) {
   const Stopped stopped = std::move(stopped_.extract(process).mapped());
   for (const Arrive& event : stopped.arrived) {
     run_in(process, event);  // one may end it
+  }
+}
+
+void Network::set_clock_ahead(ProcessNumber process, World::Time::duration span) {
+  constexpr std::chrono::minutes kLongestTimer{1};
+  const World::Time now = world_.clock().now();
+  world_.shift_clock(process, span);
+  delay_messages(process, now + kLongestTimer);  // a deadline may be found over so much later
+  for (const Plane plane : {Plane::Control, Plane::Data}) {
+    disturb(plane, now);
+  }
+  if (process == 0) {
+    driver_continued_ = now;
   }
 }
 

@@ -89,9 +89,13 @@ class Network : public std::enable_shared_from_this<Network> {
   /// Ends all connections of the driver's process, which finds out nothing.
   void end_driver();
 
-  /// Stops a process for so long. Others give it up after kSilence.
-  void stop(ProcessNumber process, World::Time::duration span);
-  /// Returns when the driver's process was continued the last time; long ago if it never was.
+  /// Stops a process for so long. Others give it up after kSilence. `with_clock`: its clock stands
+  /// still as well, as on a machine that was suspended.
+  void stop(ProcessNumber process, World::Time::duration span, bool with_clock);
+  /// Lets the clock of a process jump. Timers of its actors do not jump with it.
+  void set_clock_ahead(ProcessNumber process, World::Time::duration span);
+  /// Returns when the driver's process was continued, or its clock has jumped, the last time; long
+  /// ago if it never was.
   [[nodiscard]] World::Time driver_continued() const { return driver_continued_; }
 
   /// Delays all that these two send each other on this plane from now on until this time.

@@ -54,7 +54,7 @@ Saves::Saves(World& world,
     const std::filesystem::path root = std::filesystem::path(path_).parent_path().parent_path();
     require(names(error, root.string()),
             fmt::format("a failed disk does not name the folder: {}", error.what()));
-    wait_on_strand(World::Time::max(), [this] { return !disk_.is_full(); });  // until it is mended
+    wait_on_strand([this] { return !disk_.is_full(); });  // until it is mended
     throw;
   }
 }

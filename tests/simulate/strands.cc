@@ -63,13 +63,16 @@ class Strands::Strand {
   std::shared_ptr<const Clock> clock;  ///< of the process
   std::function<void()> work;
 
-  /// Returns whether it can continue at this time. Nothing waits for a strand that has not begun.
-  [[nodiscard]] bool is_ready(Time now) const {
-    return condition_ == nullptr ? work != nullptr : when_ <= now || (*condition_)();
+  /// Returns whether it can continue now. Nothing waits for a strand that has not begun.
+  [[nodiscard]] bool is_ready() const {
+    return condition_ == nullptr ? work != nullptr : when_ <= clock->now() || (*condition_)();
   }
   [[nodiscard]] bool waits() const { return condition_ != nullptr; }
-  /// Returns when its wait runs out at the latest.
-  [[nodiscard]] Time deadline() const { return condition_ == nullptr ? Time::max() : when_; }
+  /// Returns how long its wait may still take; nothing if it waits for ever or not at all.
+  [[nodiscard]] std::optional<Time::duration> left() const {
+    return condition_ == nullptr || when_ == Time::max() ? std::nullopt
+                                                         : std::optional(when_ - clock->now());
+  }
 
   static thread_local Strand* mine;
 
@@ -128,7 +131,9 @@ class Strands::ProcessClock final : public Clock {
  public:
   ProcessClock(Strands& strands, ProcessNumber process) : strands_(strands), process_(process) {}
 
-  [[nodiscard]] Time now() const override { return strands_.now(); }
+  [[nodiscard]] Time now() const override { return strands_.now() + ahead_; }
+
+  void shift(Time::duration span) { ahead_ += span; }
 
   bool wait_until(std::condition_variable&,
                   std::unique_lock<std::mutex>& lock,
@@ -168,14 +173,27 @@ class Strands::ProcessClock final : public Clock {
 
   Strands& strands_;
   const ProcessNumber process_;
+  Time::duration ahead_ = std::chrono::minutes(17) * (process_ + 1);  ///< any, but no other's
 };
 
 Strands::Strands(const caf::detail::test_actor_clock& time) : time_(time) {}
 
 Strands::~Strands() = default;
 
+const std::shared_ptr<Strands::ProcessClock>& Strands::process_clock(ProcessNumber process) {
+  std::shared_ptr<ProcessClock>& clock = clocks_[process];
+  if (clock == nullptr) {
+    clock = std::make_shared<ProcessClock>(*this, process);
+  }
+  return clock;
+}
+
 std::shared_ptr<const Clock> Strands::clock_of(ProcessNumber process) {
-  return std::make_shared<ProcessClock>(*this, process);
+  return process_clock(process);
+}
+
+void Strands::shift_clock(ProcessNumber process, Time::duration span) {
+  process_clock(process)->shift(span);
 }
 
 Strands::Strand& Strands::take(ProcessNumber process) {
@@ -198,7 +216,7 @@ void Strands::prepare(Strand& strand, std::function<void()> work) {
 }
 
 bool Strands::is_ready(const Strand& strand) const {
-  return strand.is_ready(now()) || (strand.waits() && has_ended(strand.process));
+  return strand.is_ready() || (strand.waits() && has_ended(strand.process));
 }
 
 void Strands::resume(Strand& strand) {
@@ -217,19 +235,31 @@ std::optional<Strands::Time> Strands::next_deadline(
     const std::function<bool(ProcessNumber)>& of) const {
   std::optional<Time> next;
   for (const auto& strand : strands_) {
-    const Time when = strand->deadline();
-    if (when != Time::max() && of(strand->process)) {
+    if (const auto left = strand->left(); left && of(strand->process)) {
+      const Time when = now() + *left;
       next = std::min(next.value_or(when), when);
     }
   }
   return next;
 }
 
-void wait_on_strand(Clock::Time until, const std::function<bool()>& condition) {
+namespace {
+
+void wait_until(Clock::Time when, const std::function<bool()>& condition) {
   std::mutex mutex;
   std::condition_variable changed;
   std::unique_lock lock(mutex);
-  (void)Clock::current()->wait_until(changed, lock, until, condition);
+  (void)Clock::current()->wait_until(changed, lock, when, condition);
+}
+
+}  // namespace
+
+void wait_on_strand(const std::function<bool()>& condition) {
+  wait_until(Clock::Time::max(), condition);
+}
+
+void pause_strand(Clock::Time::duration span) {
+  wait_until(Clock::current()->now() + span, [] { return false; });
 }
 
 }  // namespace stagecraft::simulation

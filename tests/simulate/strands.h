@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -51,10 +52,13 @@ class Strands {
   ~Strands();
 
   [[nodiscard]] Time now() const { return time_.current_time; }
-  /// Returns the clock of a process, which starts strands of it.
+  /// Returns the clock of a process, which starts strands of it. Clocks of processes have nothing
+  /// in common with each other, nor with now().
   /// Requires of a wait: the caller is on a strand, unless the condition is true or the time has
   /// come.
   [[nodiscard]] std::shared_ptr<const Clock> clock_of(ProcessNumber process);
+  /// Sets the clock of a process ahead, or back by as long as the process has stood still.
+  void shift_clock(ProcessNumber process, Time::duration span);
 
   /// Takes a strand that nobody has.
   [[nodiscard]] Strand& take(ProcessNumber process);
@@ -88,12 +92,18 @@ class Strands {
   class ProcessClock;
   class StrandThread;
 
+  [[nodiscard]] const std::shared_ptr<ProcessClock>& process_clock(ProcessNumber process);
+
   const caf::detail::test_actor_clock& time_;
+  std::map<ProcessNumber, std::shared_ptr<ProcessClock>> clocks_;
   std::vector<std::unique_ptr<Strand>> strands_;
   std::set<ProcessNumber> ended_;
 };
 
-/// Waits on a strand, by its clock, until the condition is true or the time has come.
-void wait_on_strand(Clock::Time until, const std::function<bool()>& condition);
+/// Waits on a strand until the condition is true.
+void wait_on_strand(const std::function<bool()>& condition);
+
+/// Waits on a strand for so long, by its clock.
+void pause_strand(Clock::Time::duration span);
 
 }  // namespace stagecraft::simulation

@@ -65,6 +65,7 @@ class World {
   template <class Work>
   void as(ProcessNumber process, const Work& work) {
     const caf::actor_id before = host_.system().latest_actor_id();
+    const ClockOfThread scope(strands_.clock_of(process));
     work();
     own_since(before, process);
   }
@@ -74,6 +75,10 @@ class World {
   void stop(ProcessNumber process) { stopped_.insert(process); }
   void resume(ProcessNumber process) { stopped_.erase(process); }
   [[nodiscard]] bool is_stopped(ProcessNumber process) const { return stopped_.contains(process); }
+  /// As Strands::shift_clock.
+  void shift_clock(ProcessNumber process, Time::duration span) {
+    strands_.shift_clock(process, span);
+  }
 
   /// Ends the driver's process: its program is thrown ProcessEnded where it waits.
   void end_driver() { strands_.end(0); }
