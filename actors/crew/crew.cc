@@ -107,7 +107,7 @@ struct Crew::Impl {
       }
     }
     launched.clear();  // each takes its setup now
-    hand_out_plan({moved.begin(), moved.end()});
+    hand_out_plan({moved.begin(), moved.end()}, /*join=*/true);
     for (const auto& shape : shapes) {
       hand_out(*shape, {moved.begin(), moved.end()});
     }
@@ -117,7 +117,8 @@ struct Crew::Impl {
     start_driver();
   }
 
-  void hand_out_plan(const std::vector<Rank>& to) {
+  /// `join`: a trainer that others are in already.
+  void hand_out_plan(const std::vector<Rank>& to, bool join) {
     using Times = std::vector<std::atomic<std::int64_t>>;
     const auto answered = std::make_shared<Times>(to.size());  // written by the callbacks
     const ClockReading begun = read_clock();
@@ -127,7 +128,8 @@ struct Crew::Impl {
           workers.ask_rank<Ready>(to[i],
                                   LoadPlan{.rank = to[i],
                                            .plan = job.plan_id,
-                                           .patience_ms = job.options.state_deadline.count()}));
+                                           .patience_ms = job.options.state_deadline.count(),
+                                           .joins = join}));
       asked.back().answer.on_ready([answered, i] { (*answered)[i] = read_clock().nanoseconds; });
     }
     const std::vector<Ready> all_ready = workers.gather(asked);
@@ -239,7 +241,7 @@ Crew::Crew(Launcher& launcher,
   for (RankSetup& setup : setups) {
     impl_->workers.launch(std::move(setup));
   }
-  impl_->hand_out_plan(impl_->workers.all_ranks());
+  impl_->hand_out_plan(impl_->workers.all_ranks(), /*join=*/false);
   impl_->transfer.write(initial_weights(impl_->job.program->graph, impl_->transfer.list()), 0);
   impl_->start_driver();
 }

@@ -183,6 +183,11 @@ class Driver {
   void start_with_its_rule(Submission submission, const StepInput& input) {
     try {
       rate_ = rate_of(input);
+      facts_ = input.facts ? input.facts(setup_.ledger->committed(),
+                                         input.seed,
+                                         setup_.ledger->loss_scale(),
+                                         setup_.ledger->frozen_updates())
+                           : std::string();
       group_numbers_ = input.program == kTraining && input.updates
                            ? setup_.ledger->begin_update(input.frozen)
                            : std::vector<std::int64_t>();
@@ -255,6 +260,7 @@ class Driver {
                           .parts = input.parts,
                           .accumulated = update_.accumulated(),
                           .updates = input.updates,
+                          .facts = facts_,
                           .local = input.local};
     ordered_epoch_ = epoch_;
     const Tag tag{.plan = setup_.plan_id, .epoch = epoch_, .submission = submission};
@@ -611,6 +617,7 @@ class Driver {
   Phase phase_ = Phase::Running;
   double rate_ = 0.0;                        ///< of the step in progress
   std::vector<std::int64_t> group_numbers_;  ///< likewise
+  std::string facts_;                        ///< likewise
   bool failed_ = false;                      ///< its future has failed
   Time begun_, deadline_, look_at_;
   std::optional<Time> tick_at_;  ///< time of the earliest message to itself in progress

@@ -13,6 +13,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,6 +33,10 @@
 
 namespace stagecraft {
 
+/// StepFacts returns StepOrder::facts, with these parts of them. Called on the driver's thread.
+using StepFacts = std::function<std::string(
+    std::int64_t updates, std::uint64_t seed, const LossScale&, const FrozenUpdates&)>;
+
 struct StepInput {
   std::int32_t program = kTraining;
   std::shared_ptr<const Plan> plan;                     ///< the plan by which the step runs
@@ -47,6 +52,7 @@ struct StepInput {
   std::int64_t update = 0;
   std::int32_t batch = 0;
   bool updates = true;  ///< it is the last batch of the update
+  StepFacts facts;      ///< empty: nobody needs them
   /// Futures of the plan's results, in their order. The driver puts them here before it orders the
   /// step. Null if the plan has none.
   std::shared_ptr<std::vector<Future<at::Tensor>>> results;

@@ -37,9 +37,11 @@ namespace stagecraft {
 namespace {
 
 std::optional<Mirror> mirror_of(const RankSetup& setup,
-                                const std::shared_ptr<Transport>& transport) {
-  return setup.options.mirror ? std::optional<Mirror>(std::in_place, setup, transport)
-                              : std::nullopt;
+                                const std::shared_ptr<Transport>& transport,
+                                std::shared_ptr<LeftCopies> left) {
+  return setup.options.mirror
+             ? std::optional<Mirror>(std::in_place, setup, transport, std::move(left))
+             : std::nullopt;
 }
 
 /// Returns the rank's device. Its work goes to the stream that computes.
@@ -152,7 +154,8 @@ struct StageExecutor::Impl {
   Impl(RankSetup s,
        std::shared_ptr<Transport> t,
        std::shared_ptr<Progress> p,
-       std::shared_ptr<StepValues> v)
+       std::shared_ptr<StepValues> v,
+       std::shared_ptr<LeftCopies> left)
       : setup(std::move(s)),
         transport(std::move(t)),
         progress(std::move(p)),
@@ -172,7 +175,7 @@ struct StageExecutor::Impl {
             },
             sum_stream ? std::make_shared<StreamPassing>(device->place()) : nullptr),
         nccl(by_nccl(setup, device->place(), transport, board_of(progress), by_host)),
-        mirror(mirror_of(setup, transport)),
+        mirror(mirror_of(setup, transport, std::move(left))),
         commit(setup,
                collective(),
                progress->waits.clock(),
@@ -364,11 +367,15 @@ struct StageExecutor::Impl {
 StageExecutor::StageExecutor(RankSetup setup,
                              std::shared_ptr<Transport> transport,
                              std::shared_ptr<Progress> progress,
-                             std::shared_ptr<StepValues> values) {
+                             std::shared_ptr<StepValues> values,
+                             std::shared_ptr<LeftCopies> left) {
   set_own_thread_count(
       setup.options.threads_per_worker);  // before any other call into LibTorch on this thread
-  impl_ = std::make_unique<Impl>(
-      std::move(setup), std::move(transport), std::move(progress), std::move(values));
+  impl_ = std::make_unique<Impl>(std::move(setup),
+                                 std::move(transport),
+                                 std::move(progress),
+                                 std::move(values),
+                                 std::move(left));
   arm_libtorch_gate();
 }
 

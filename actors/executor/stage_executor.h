@@ -39,12 +39,14 @@ using StateTensor = NamedTensor;
 
 class StageExecutor {
  public:
-  /// All state is zero until it is loaded. `values`: gets what steps leave on this rank.
+  /// All state is zero until it is loaded. `values`: gets what steps leave on this rank. `left`: as
+  /// Mirror's.
   /// Thread: the plan thread; sets LibTorch's thread count for it.
   StageExecutor(RankSetup setup,
                 std::shared_ptr<Transport> transport,
                 std::shared_ptr<Progress> progress = std::make_shared<Progress>(),
-                std::shared_ptr<StepValues> values = std::make_shared<StepValues>());
+                std::shared_ptr<StepValues> values = std::make_shared<StepValues>(),
+                std::shared_ptr<LeftCopies> left = nullptr);
   ~StageExecutor();
   StageExecutor(const StageExecutor&) = delete;
   StageExecutor& operator=(const StageExecutor&) = delete;

@@ -57,11 +57,13 @@ static Worker launch_thread(ActorHost& host,
                             std::shared_ptr<Transport> end,
                             std::shared_ptr<StepValues> values,
                             SetupSource source,
-                            ShapeSource shapes) {
+                            ShapeSource shapes,
+                            std::shared_ptr<LeftCopies> left = nullptr) {
   const auto context = std::make_shared<WorkerContext>();
   context->rank = rank;
   context->transport = std::move(end);
   context->values = std::move(values);
+  context->left = std::move(left);
   // Make the plan thread first: its thread is the resource that may be missing.
   PlanActor plan_thread = spawn_plan_thread(host, context, std::move(source), std::move(shapes));
   return {.plan_thread = std::move(plan_thread), .agent = spawn_agent(host, context)};
@@ -71,9 +73,15 @@ Worker launch_thread(ActorHost& host,
                      Rank rank,
                      std::shared_ptr<Transport> end,
                      std::shared_ptr<StepValues> values,
-                     SetupSource source) {
-  return launch_thread(
-      host, rank, std::move(end), std::move(values), std::move(source), received_shape);
+                     SetupSource source,
+                     std::shared_ptr<LeftCopies> left) {
+  return launch_thread(host,
+                       rank,
+                       std::move(end),
+                       std::move(values),
+                       std::move(source),
+                       received_shape,
+                       std::move(left));
 }
 
 Worker launch_thread(ActorHost& host,

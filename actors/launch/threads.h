@@ -27,13 +27,14 @@ class Shelf {
 
 /// Starts a worker that is a thread of this process, at its end of a network. The rank gets its
 /// setup from `source`, and shapes over the data plane; or it gets `setup`, and shapes from the
-/// shelf. `values`: takes what its steps leave.
+/// shelf. `values`: takes what its steps leave. `left`: of a process that outlives its driver.
 /// Errors: DeviceOutOfMemory if no thread can be started for it.
 [[nodiscard]] Worker launch_thread(ActorHost& host,
                                    Rank rank,
                                    std::shared_ptr<Transport> end,
                                    std::shared_ptr<StepValues> values,
-                                   SetupSource source);
+                                   SetupSource source,
+                                   std::shared_ptr<LeftCopies> left = nullptr);
 [[nodiscard]] Worker launch_thread(ActorHost& host,
                                    std::shared_ptr<Transport> end,
                                    std::shared_ptr<StepValues> values,

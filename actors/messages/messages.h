@@ -37,6 +37,9 @@ struct LoadPlan {
   Rank rank;
   PlanId plan;
   std::int64_t patience_ms = 0;  ///< longest wait for its setup
+  /// If true, the trainer has other ranks already, and copies that a trainer before has left in
+  /// this process are of no use (MR-4).
+  bool joins = false;
 };
 
 struct Ready {
@@ -118,6 +121,8 @@ struct StateListing {
   std::vector<std::string> types;
   /// The update counts of the states of which it has copies: of itself, and of the rank before it.
   std::vector<std::int64_t> own, kept;
+  /// The facts of each of `own`, if these copies are of the driver before (MR-4); else empty.
+  std::vector<std::string> facts;
   std::int64_t updates = kNoWeights;  ///< of its living state
   ErrorChain error;
 };
@@ -164,7 +169,7 @@ struct CauseOfEnd {
 
 template <class V>
 decltype(auto) visit_fields(LoadPlan& m, V&& v) {
-  return v(m.rank, m.plan, m.patience_ms);
+  return v(m.rank, m.plan, m.patience_ms, m.joins);
 }
 template <class V>
 decltype(auto) visit_fields(Ready& m, V&& v) {
@@ -204,7 +209,7 @@ decltype(auto) visit_fields(SendState& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(StateListing& m, V&& v) {
-  return v(m.rank, m.names, m.shapes, m.types, m.own, m.kept, m.updates, m.error);
+  return v(m.rank, m.names, m.shapes, m.types, m.own, m.kept, m.facts, m.updates, m.error);
 }
 template <class V>
 decltype(auto) visit_fields(TakeState& m, V&& v) {

@@ -69,6 +69,11 @@ void check_mirror(const TrainerOptions& options, const Layout& layout) {
                 "mirror needs a neighbor to keep the copies, and this schedule runs on one rank: "
                 "leave it out, or use a schedule of more rows");
   }
+  if (!options.run.empty() && !options.mirror) {
+    throw Error(Errc::UsageArgument,
+                "run names a run whose workers outlive their driver with copies of its states, and "
+                "mirror makes these: set it too, or leave run out");
+  }
 }
 
 void check_shards(const TrainerOptions& options, const Optimizer& optimizer, const Plan& plan) {

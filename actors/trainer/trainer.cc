@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,13 +10,12 @@
 
 #include "stagecraft/actors/crew/crew.h"
 #include "stagecraft/actors/crew/known_programs.h"
-#include "stagecraft/actors/driver/driver.h"
-#include "stagecraft/actors/driver/late_step.h"
 #include "stagecraft/actors/driver/recovery_advice.h"
 #include "stagecraft/actors/executor/optimizer/optimizer_registry.h"
 #include "stagecraft/actors/executor/optimizer/state_names.h"
 #include "stagecraft/actors/trainer/checked_options.h"
 #include "stagecraft/actors/trainer/launch_crew.h"
+#include "stagecraft/actors/trainer/rank_statuses.h"
 #include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/state/recovery.h"
 #include "stagecraft/actors/trainer/state/trainer_checkpoint.h"
@@ -39,9 +37,6 @@
 
 namespace stagecraft {
 namespace {
-
-/// The longest wait for the status of a rank: agents never compute.
-constexpr std::chrono::seconds kStatusLimit{30};
 
 /// Returns a number of ranks that is enough for a schedule that may be wrong. A rank without a task
 /// costs nothing.
@@ -70,6 +65,26 @@ Execution in_form_for(Dispatch dispatch, Execution execution) {
   return execution;
 }
 
+/// Returns what packs the facts of a state for a trainer that follows this one (MR-4).
+StepFacts step_facts(const Optimizer& optimizer,
+                     const TrainerOptions& options,
+                     const std::shared_ptr<const LoopStates>& loops) {
+  if (options.run.empty()) {
+    return nullptr;
+  }
+  return [loops, name = std::string(optimizer_name(optimizer)), scales = options.loss_scaling](
+             std::int64_t updates,
+             std::uint64_t seed,
+             const LossScale& scale,
+             const FrozenUpdates& frozen) {
+    CheckpointFacts facts{.step = updates, .seed = seed, .optimizer = name};
+    facts.loss_scale = scales || scale != LossScale() ? std::optional(scale) : std::nullopt;
+    facts.loop = loops->at(updates);
+    facts.frozen = frozen;
+    return packed_facts(facts);
+  };
+}
+
 UnusedState unused_of(const Program& program) {
   const OnCallersThread scope;
   return UnusedState(program.compiled());
@@ -90,12 +105,12 @@ struct Trainer::Impl {
       options.loss_scaling, GroupUpdates(options.groups, program.parameter_names()));
   KnownPrograms programs{program, execution.plan, execution.strategy, execution.layout};
   UnusedState unused = unused_of(program);
+  const std::shared_ptr<LoopStates> loops = std::make_shared<LoopStates>(loop_states_of(options));
   std::unique_ptr<Crew> crew;
   StepEntry entry;
   Updates updates;
   Evaluator evaluator;
   TrainerState state;
-  LoopStates loops;
 
   Impl(const Cluster& c, Execution e, Optimizer o, TrainerOptions t)
       : cluster(c),
@@ -114,11 +129,11 @@ struct Trainer::Impl {
               unused.tensors(),
               options.device,
               options.outstanding,
-              options.seed.value_or(default_seed())),
+              options.seed.value_or(default_seed()),
+              unused.tensors().empty() ? step_facts(optimizer, options, loops) : nullptr),
         updates(entry, program, options.loss_weight),
         evaluator(entry, *crew, options, program, execution.program.evaluations()),
-        state(program, options, *crew, *ledger, programs, unused),
-        loops(loop_states_of(options)) {}
+        state(program, options, *crew, *ledger, programs, unused) {}
 
   /// Returns the processors as CheckpointFacts has them.
   [[nodiscard]] std::vector<std::string> processors() const {
@@ -147,7 +162,7 @@ struct Trainer::Impl {
     return {.seed = seed,
             .optimizer = std::string(optimizer_name(optimizer)),
             .processors = processors(),
-            .loops = &loops};
+            .loops = loops.get()};
   }
 
   void load(const CheckpointHeader& header, const StateSource& source, SeedFrom seed_from) {
@@ -175,7 +190,7 @@ struct Trainer::Impl {
     const bool same_seed = seed_from == SeedFrom::Same && options.seed;
     restore(
         header, source, state, facts(same_seed ? std::optional(entry.seed()) : std::nullopt), [&] {
-          loops.replace(header.step, header.loop);
+          loops->replace(header.step, header.loop);
           take_seed(header.seed, seed_from);
         });
   }
@@ -217,6 +232,10 @@ struct Trainer::Impl {
     }
     stop_training();
     recovery = stagecraft::recover(*crew, state, copies);
+    if (const auto& left = recovery.facts) {
+      entry.set_seed(left->seed);
+      loops->replace(recovery.updates, left->loop);
+    }
     return recovery.updates;
   }
 };
@@ -370,12 +389,12 @@ void Trainer::set_loop_state(std::int64_t steps, LoopState state) {
                             "nothing was found after later steps",
                             steps));
   }
-  impl().loops.put(steps, std::move(state));
+  impl().loops->put(steps, std::move(state));
 }
 
 std::optional<LoopState> Trainer::loop_state() const {
   impl().ledger->drain();
-  return impl().loops.at(steps());
+  return impl().loops->at(steps());
 }
 
 StateDict Trainer::gradients() {
@@ -514,52 +533,18 @@ const Plan& Trainer::plan() const {
 }
 
 std::vector<RankStatus> Trainer::status() {
-  std::vector<RankStatus> result;
-  for (const auto& reply : impl().crew->status(kStatusLimit)) {
-    RankStatus& status =
-        result.emplace_back(RankStatus{.rank = Rank(result.size()), .answers = reply.has_value()});
-    if (!reply) {
-      continue;
-    }
-    const Plan& plan = impl().programs.plan(reply->program);
-    const auto& instructions = plan.list_of(reply->rank).instructions;
-    status.seconds = reply->seconds;
-    status.waiting_for = reply->waiting_for;
-    for (const std::int32_t route : reply->routes) {
-      status.routes.push_back(static_cast<Route>(route));
-    }
-    if (reply->instruction >= 0 &&
-        static_cast<std::size_t>(reply->instruction) < instructions.size()) {
-      status.instruction = to_string(plan.ranks[reply->rank.index()],
-                                     instructions[static_cast<std::size_t>(reply->instruction)]);
-    }
-  }
-  return result;
+  return rank_statuses(*impl().crew, impl().programs);
 }
 
 std::string Trainer::waits() {
-  const Clock::Time asked = Clock::current()->now();
-  const auto replies = impl().crew->status(kAskLimit);
-  const std::chrono::duration<double> waited = Clock::current()->now() - asked;
-  const auto busy = std::ranges::find_if(
-      replies, [](const auto& reply) { return reply && reply->instruction >= 0; });
-  // The ranks were not asked in the same instant: some may be in another program by now.
-  const std::int32_t program = busy == replies.end() ? kTraining : (*busy)->program;
-  std::vector<UnfinishedRank> unfinished;
-  for (std::size_t r = 0; r < replies.size(); ++r) {
-    const std::optional<StatusReply>& reply = replies[r];
-    if (!reply) {
-      unfinished.push_back({.rank = Rank(r), .silent_for = waited.count()});
-    } else if (reply->instruction >= 0 && reply->program == program) {
-      unfinished.push_back({.rank = Rank(r), .status = reply});
-    }
-  }
-  // A silent rank may be the only one that has not ended its part of the step.
-  if (unfinished.empty() || !impl().ledger->has_steps()) {
+  const Impl& asked = impl();
+  const auto has_steps = [&] { return asked.ledger->has_steps(); };
+  if (!has_steps()) {
     return "";
   }
-  return wait_sentence(
-      unfinished, impl().programs.plan(program), impl().options.dispatch != Dispatch::Decided);
+  std::string words =
+      waits_in_words(*asked.crew, asked.programs, asked.options.dispatch != Dispatch::Decided);
+  return has_steps() ? words : "";  // a rank that was silent at the end of a step
 }
 
 }  // namespace stagecraft

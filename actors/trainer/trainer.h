@@ -326,12 +326,14 @@ class Trainer {
   [[nodiscard]] std::vector<std::string> processors() const;
 
   /// Takes all ranks back to the newest committed state of which every rank has a copy. With
-  /// TrainerOptions::mirror a lost rank gets it from its keeper. Without mirrors, or if they have
-  /// no complete state, it gets it from a rank that trains a copy of the same stage, unless copies
-  /// share the optimizer's state. Call it after a lost rank was replaced, or when a failure left
-  /// weights undefined, as often as needed. Returns the number of updates of that state, which
-  /// steps() returns from then on. Continue with the batch of that number: usually the one that
-  /// failed, or the one before it if its last copies had not arrived.
+  /// TrainerOptions::mirror a lost rank gets it from its keeper. In a new trainer, ranks have what
+  /// those of another trainer of the same TrainerOptions::run have left, if they have outlived its
+  /// driver; with none of these it stays as it is. Without mirrors, or if they have no complete
+  /// state, it gets it from a rank that trains a copy of the same stage, unless copies share the
+  /// optimizer's state. Call it after a lost rank was replaced, or when a failure left weights
+  /// undefined, as often as needed. Returns the number of updates of that state, which steps()
+  /// returns from then on. Continue with the batch of that number: usually the one that failed, or
+  /// the one before it if its last copies had not arrived.
   /// Errors: UsageArgument without mirrors and copies; WorkerLost if neither has a complete state:
   /// a rank is lost with its keeper, the next rank, and with all copies of a stage; those of a rank
   /// that does not answer. Load a checkpoint then.

@@ -180,12 +180,18 @@ Ready StageWorker::load(const LoadPlan& m) {
           fmt::format("LoadPlan for {} came to {}", peer_name(m.rank), peer_name(context_->rank)));
     }
     RankSetup setup = source_(*context_, m);
+    if (context_->left != nullptr) {
+      context_->left->keep_only(m.joins ? "" : setup.options.run);
+    }
     committed_.clear();
     plan_ = setup.plan_id;
     state_deadline_ = setup.options.state_deadline;
     feed_ = std::make_unique<LocalFeed>(setup);
-    executor_ = std::make_unique<StageExecutor>(
-        std::move(setup), context_->transport, context_->progress, context_->values);
+    executor_ = std::make_unique<StageExecutor>(std::move(setup),
+                                                context_->transport,
+                                                context_->progress,
+                                                context_->values,
+                                                context_->left);
     phase_ = Phase::Loaded;
     ready.clock.nanoseconds = halfway(ready.clock.nanoseconds, read_clock().nanoseconds);
   });
@@ -205,6 +211,9 @@ StepReport StageWorker::run(const StepOrder& m) {
   return answer(StepReport{.submission = m.submission}, [&](StepReport& report) {
     check_phase("StepOrder");
     committed_.clear();
+    if (!m.facts.empty() && executor_->mirror() != nullptr) {
+      mirror().note(m.step.value, m.facts);
+    }
     LocalRead local;
     if (!m.local.source.empty()) {
       feed_->begin(m.local);
@@ -248,6 +257,7 @@ StateListing StageWorker::send_state(const SendState& m) {
       MirrorStock stock = executor_->mirror()->stock();
       listing.own = std::move(stock.own);
       listing.kept = std::move(stock.kept);
+      listing.facts = executor_->mirror()->left_facts();
     }
     const at::NoGradGuard no_grad;
     const std::vector<StateTensor> state =

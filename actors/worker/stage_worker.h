@@ -41,6 +41,7 @@ struct WorkerContext {
   std::shared_ptr<Transport> transport;
   const std::shared_ptr<Progress> progress = std::make_shared<Progress>();
   std::shared_ptr<StepValues> values = std::make_shared<StepValues>();  ///< for the rank's actors
+  std::shared_ptr<LeftCopies> left = {};  ///< of a process that outlives its driver
 };
 
 /// SetupSource returns a rank's setup; called once for each LoadPlan on the plan thread. Within one

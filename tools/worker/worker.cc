@@ -53,6 +53,10 @@ constexpr std::array kWorkerOptions{
                  "milliseconds of silence after which the driver counts as lost, as at the driver "
                  "[5000]"},
     WorkerOption{"--patience", "MS", "longest time to join, in milliseconds [30000]"},
+    WorkerOption{"--outlive",
+                 "MS",
+                 "milliseconds to wait for another driver, with copies of the states of this one, "
+                 "after it is gone [0]"},
     WorkerOption{"--lifeline", "FD", "end when the other end of this pipe is closed"},
 };
 

@@ -7,6 +7,7 @@
 
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stagecraft/actors/executor/mirror/packed_state.h"
 #include "stagecraft/actors/executor/step/foreign_error.h"
@@ -48,8 +49,14 @@ at::Tensor required(at::Tensor copy, std::int64_t updates) {
 
 }  // namespace
 
-Mirror::Mirror(const RankSetup& setup, std::shared_ptr<Transport> transport)
-    : self_(setup.rank()), plan_(plan_of_mirrors(setup.plan_id)), transport_(std::move(transport)) {
+Mirror::Mirror(const RankSetup& setup,
+               std::shared_ptr<Transport> transport,
+               std::shared_ptr<LeftCopies> left)
+    : self_(setup.rank()),
+      plan_(plan_of_mirrors(setup.plan_id)),
+      run_(setup.options.run),
+      transport_(std::move(transport)),
+      process_(run_.empty() ? nullptr : std::move(left)) {
   const std::vector<Rank>& ring = setup.ranks;
   if (ring.size() < 2) {
     throw Error(Errc::UsageArgument,
@@ -62,10 +69,49 @@ Mirror::Mirror(const RankSetup& setup, std::shared_ptr<Transport> transport)
   before_ = self == ring.begin() ? ring.back() : *(self - 1);
 }
 
+Mirror::~Mirror() {
+  if (process_ == nullptr || layout_.empty()) {  // it had no state
+    return;
+  }
+  try {
+    take_in();
+    process_->leave(
+        run_,
+        self_,
+        left_ ? std::move(*left_)  // this trainer has not gone on from them
+              : LeftCopies::OfRank{.copies = keeper_, .facts = facts_, .layout = layout_});
+  } catch (const std::exception& error) {  // no memory
+    log(Level::Warning, "copies are not left", {{"rank", self_}, {"why", error.what()}});
+  }
+}
+
+/// Takes what the rank of the trainer before has left here, the first time.
+void Mirror::take_left(const std::vector<NamedTensor>& state) {
+  if (process_ == nullptr || !layout_.empty()) {
+    return;
+  }
+  for (const NamedTensor& named : state) {
+    layout_ += fmt::format("{} {} [{}]\n",
+                           named.name,
+                           c10::toString(named.tensor.scalar_type()),
+                           fmt::join(named.tensor.sizes(), ", "));
+  }
+  left_ = process_->take(run_, self_);
+  if (left_ && left_->layout != layout_) {
+    log(Level::Warning, "copies of the driver before are of another state", {{"rank", self_}});
+    left_.reset();
+  }
+}
+
 void Mirror::restart(Submission request,
                      std::int64_t updates,
                      std::optional<std::int64_t> kept,
                      const std::vector<NamedTensor>& state) {
+  take_left(state);
+  if (kept && left_) {  // the state is one of them
+    keeper_ = std::move(left_->copies);
+    left_.reset();
+  }
   keeper_.restart(kept);
   arriving_ = {};
   epoch_ = Epoch(request.value);
@@ -74,13 +120,34 @@ void Mirror::restart(Submission request,
 }
 
 void Mirror::forget() {
+  drop_left();
   keeper_.restart(std::nullopt);
   arriving_ = {};
+}
+
+/// Also those that no rank of this process has taken.
+void Mirror::drop_left() {
+  left_.reset();
+  if (process_ != nullptr) {
+    process_->drop();
+  }
+}
+
+void Mirror::note(std::int64_t updates, const std::string& facts) {
+  if (process_ == nullptr) {
+    return;
+  }
+  facts_[updates] = facts;
+  const std::vector<std::int64_t> states = keeper_.own_states();
+  std::erase_if(facts_, [&](const auto& one) {
+    return one.first != updates && std::ranges::find(states, one.first) == states.end();
+  });
 }
 
 void Mirror::committed(Submission step,
                        std::int64_t updates,
                        const std::vector<NamedTensor>& state) {
+  drop_left();
   if (!keeper_.round_under_way()) {
     begin(step, updates, state);
   }
@@ -155,15 +222,31 @@ void Mirror::agreed(Submission oldest) {
 
 MirrorStock Mirror::stock() {
   take_in();
-  return {.own = keeper_.own_states(), .kept = keeper_.kept_states()};
+  MirrorStock stock{.own = present().own_states(), .kept = present().kept_states()};
+  if (left_) {
+    std::erase_if(stock.own, [&](std::int64_t updates) { return !left_->facts.contains(updates); });
+  }
+  return stock;
+}
+
+std::vector<std::string> Mirror::left_facts() const {
+  std::vector<std::string> facts;
+  if (left_) {
+    for (const std::int64_t updates : left_->copies.own_states()) {
+      if (const auto found = left_->facts.find(updates); found != left_->facts.end()) {
+        facts.push_back(found->second);
+      }
+    }
+  }
+  return facts;
 }
 
 at::Tensor Mirror::own(std::int64_t updates) const {
-  return required(keeper_.own(updates), updates);
+  return required(present().own(updates), updates);
 }
 
 at::Tensor Mirror::kept(std::int64_t updates) const {
-  return required(keeper_.kept(updates), updates);
+  return required(present().kept(updates), updates);
 }
 
 }  // namespace stagecraft

@@ -9,18 +9,26 @@
 ///       last recovery point stays until the next round.
 /// MR-3: copies outlive the abort of a step: their tags belong to a plan of their own, whose epoch
 ///       ends when all ranks get another state.
+/// MR-4: in a process that outlives its driver, copies are left for the next driver of the same run
+///       (LeftCopies). A rank there lists them, and only them, until its run goes on: from a state
+///       of them, or from another one. It lists those of its own states whose facts it has been
+///       told, which are told with the order of the next step: a copy is dropped only by the vote
+///       of a later step, so the ranks have one state in common of which each knows the facts.
 /// Cost: memory for two packed copies of the own state and two of a neighbor's, and bandwidth for
 ///       one of them per step. Between threads of a process, sender and keeper share them: two in
 ///       all.
 #pragma once
 
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "stagecraft/actors/executor/mirror/left_copies.h"
 #include "stagecraft/actors/executor/mirror/mirror_keeper.h"
 #include "stagecraft/actors/executor/setup/rank_setup.h"
 #include "stagecraft/futures/transport/transport.h"
@@ -29,8 +37,15 @@ namespace stagecraft {
 
 class Mirror {
  public:
+  /// `left`: of the process; null if it ends with its driver.
   /// Errors: UsageArgument unless at least two ranks vote.
-  Mirror(const RankSetup& setup, std::shared_ptr<Transport> transport);
+  Mirror(const RankSetup& setup,
+         std::shared_ptr<Transport> transport,
+         std::shared_ptr<LeftCopies> left = nullptr);
+  Mirror(const Mirror&) = delete;
+  Mirror& operator=(const Mirror&) = delete;
+  /// Keeps MR-4.
+  ~Mirror();
 
   /// Called when this rank, like all ranks, has taken over `state`, the state after `updates`
   /// updates, by the transfer `request`. Drops the copies made before, except those of the state
@@ -43,6 +58,9 @@ class Mirror {
   /// Drops all copies: they may be of another state than those of other ranks from now on.
   void forget();
 
+  /// Notes what only the driver knows of the state after `updates` updates.
+  void note(std::int64_t updates, const std::string& facts);
+
   /// Called when a step has changed weights: `state` is the one after `updates` updates. Begins a
   /// round, unless one is in progress.
   void committed(Submission step, std::int64_t updates, const std::vector<NamedTensor>& state);
@@ -52,22 +70,32 @@ class Mirror {
   void agreed(Submission oldest);
 
   [[nodiscard]] MirrorStock stock();
+  /// Returns the facts of each of its own states; empty if they are of this trainer.
+  [[nodiscard]] std::vector<std::string> left_facts() const;
   /// Returns a packed copy (packed_state.h). Errors: WorkerLost if there is none.
   [[nodiscard]] at::Tensor own(std::int64_t updates) const;
   [[nodiscard]] at::Tensor kept(std::int64_t updates) const;
 
  private:
   void begin(Submission round, std::int64_t updates, const std::vector<NamedTensor>& state);
+  void take_left(const std::vector<NamedTensor>& state);
+  void drop_left();
+  [[nodiscard]] const MirrorKeeper& present() const { return left_ ? left_->copies : keeper_; }
   [[nodiscard]] at::Tensor make_copy(const std::vector<NamedTensor>& state);
   void take_in();
   void fail(const std::exception_ptr& failure);
 
   const Rank self_;
   const PlanId plan_;
+  const std::string run_;
   const std::shared_ptr<Transport> transport_;
   Rank before_, keeper_rank_;
   Epoch epoch_;
   MirrorKeeper keeper_;
+  std::map<std::int64_t, std::string> facts_;  ///< of the states in it
+  const std::shared_ptr<LeftCopies> process_;
+  std::string layout_;                      ///< of the state
+  std::optional<LeftCopies::OfRank> left_;  ///< by the trainer before, until this one goes on
   Future<at::Tensor> arriving_;  ///< of the round in progress; invalid after it was taken in
   at::Tensor last_, spare_;      ///< the newest copy, and the one before it: memory for the next
   bool has_failed_ = false;      ///< in the last round

@@ -82,7 +82,12 @@ struct TrainerOptions {
   bool column_tensors = false;   ///< those get the values themselves too (DispatchedTask::tensors)
   bool record_timeline = false;  ///< every step reports when each instruction of each rank ran
   bool mirror = false;           ///< a neighbor keeps each rank's state in memory: recover()
-  int outstanding = 2;           ///< steps in progress before step() waits
+  /// The name of this run, which no other has, for workers that outlive their driver (`stagecraft
+  /// worker --outlive`): their ranks leave copies of its states, and those of the next trainer of
+  /// this name take them, for its recover(). Empty: they leave none. Needs `mirror`. No copies are
+  /// left of a model with parameters or buffers that no stage uses, which only the driver has.
+  std::string run;
+  int outstanding = 2;  ///< steps in progress before step() waits
   /// Deadlines: each above 0 and at most a year.
   /// Longest time of a step. Its abort may take as long again, and at least a second.
   std::chrono::milliseconds step_deadline{std::chrono::minutes(5)};
@@ -141,6 +146,7 @@ decltype(auto) visit_fields(TrainerOptions& m, V&& v) {
            m.column_tensors,
            m.record_timeline,
            m.mirror,
+           m.run,
            m.outstanding,
            m.step_deadline,
            m.state_deadline,

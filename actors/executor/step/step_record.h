@@ -42,6 +42,9 @@ struct StepOrder {
   std::int32_t accumulated = 0;
   /// False if other batches of the update follow. The step then ends before sums, vote and update.
   bool updates = true;
+  /// What only the driver knows of the state before the step, for a driver that follows this one:
+  /// packed_facts; empty without TrainerOptions::run.
+  std::string facts;
   LocalBatch local;  ///< read by the ranks themselves; if it has no source, inputs are sent
 };
 
@@ -86,6 +89,7 @@ decltype(auto) visit_fields(StepOrder& m, V&& v) {
            m.parts,
            m.accumulated,
            m.updates,
+           m.facts,
            m.local);
 }
 template <class V>

@@ -79,9 +79,10 @@ WorkerHostActor::behavior_type worker_host(HostSelf self,
                                            const std::shared_ptr<Newcomer>& newcomer) {
   const std::shared_ptr<ServedProcess> process = newcomer->process;
   self->monitor(newcomer->admission);
-  self->set_down_handler([process, newcomer](const caf::down_msg&) {
+  self->set_down_handler([self, process, newcomer](const caf::down_msg&) {
     process->ended.set_value(kConnectionLost);
     (void)newcomer->joined.set_error(Error(Errc::ClusterMember, "the driver has ended"));
+    self->quit();  // closes the networks
   });
   self->request(newcomer->admission, caf::timespan(newcomer->left()), newcomer->join)
       .then(

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -17,6 +19,7 @@
 #include "stagecraft/actors/launch/threads.h"
 #include "stagecraft/actors/launch/worker/end_now.h"
 #include "stagecraft/actors/launch/worker/worker_host.h"
+#include "stagecraft/actors/messages/caf_types.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/host_name.h"
@@ -77,6 +80,138 @@ DataPortOptions ending(const std::shared_ptr<const TemporaryCredentials>& handed
               }};
 }
 
+/// How long to wait for ranks that end: one may be in a long instruction.
+constexpr std::chrono::seconds kEndOfRanks{10};
+
+/// Pause before another try to join a driver that has just ended.
+constexpr std::chrono::milliseconds kTryAgain{200};
+
+/// Ends the ranks of a driver that is gone. Those leave their copies of states.
+void end_ranks(ActorHost& host, const std::vector<Worker>& ranks, LeftCopies& left) {
+  left.expect();
+  const Error why(Errc::ClusterClosed, kConnectionLost);
+  const Deadline deadline = std::chrono::steady_clock::now() + kEndOfRanks;
+  std::vector<Future<WorkerEnded>> closed;
+  std::vector<caf::actor> all;
+  for (const Worker& rank : ranks) {
+    closed.push_back(ask<WorkerEnded>(
+        host, rank.agent, "an agent", kEndOfRanks, EndWorker{.reason = to_chain(why)}));
+    all.push_back(caf::actor_cast<caf::actor>(rank.agent));
+    all.push_back(caf::actor_cast<caf::actor>(rank.plan_thread));
+  }
+  for (const Future<WorkerEnded>& answer : closed) {  // first: then no rank waits any more
+    (void)answer.wait_until(deadline);
+  }
+  host.end(all, time_left(deadline));
+  left.hand_on();
+}
+
+/// WorkerProcess serves one driver after the other.
+class WorkerProcess {
+ public:
+  WorkerProcess(const WorkerProcessOptions& options,
+                std::shared_ptr<const ActorTypes> types,
+                std::shared_ptr<const TemporaryCredentials> handed_over)
+      : options_(options),
+        types_(std::move(types)),
+        handed_over_(std::move(handed_over)),
+        credentials_(
+            load_worker_credentials(handed_over_ ? handed_over_->dir() : options.credentials)),
+        told_(options.bind.empty() ? "" : address_of_interface(options.bind)) {}
+
+  /// Joins the driver that listens at the address, and serves it to its end. Returns the reason of
+  /// the end. Errors: those of run_worker_process.
+  std::string serve(Deadline deadline) {
+    const std::string driver = find_listener(options_.host, options_.port, time_left(deadline));
+    const std::string bind = told_.empty() ? address_towards(driver) : told_;
+    ActorHost& host = open_control_plane(credentials_, options_.heartbeat);
+    const AdmissionActor admission =
+        find_admission(host, driver, options_.port, time_left(deadline));
+    DataPortOptions port = ending(handed_over_);
+    port.bind = any_port_of(bind);
+    port.shared_memory = MemoryFile::usual_limit();
+    port.silence = options_.heartbeat.silence;
+    port.when_cut = [&host, admission](const std::string& key, const Error& why) {  // keeps WP-3
+      tell_cut(host, admission, key, why);
+    };
+    const auto values = std::make_shared<StepValues>();
+    const auto ranks = std::make_shared<std::vector<Worker>>();  // of the worker host's actor
+    const auto process = std::make_shared<ServedProcess>(ServedProcess{
+        .host = host,
+        .port = DataPort::open(port),
+        .types = types_,
+        .values = values,
+        .start_rank =
+            [&host, values, ranks, left = left_](Rank rank, std::shared_ptr<Transport> end) {
+              return ranks->emplace_back(
+                  launch_thread(host, rank, std::move(end), values, received_setup, left));
+            },
+        .ended = {}});
+    const Join join{.place = options_.place,
+                    .incarnation = options_.incarnation,
+                    .port = process->port->address(),
+                    .process = getpid(),
+                    .host = host_name(),
+                    .processor = processor_of_this_process()};
+    (void)join_cluster(process,
+                       admission,
+                       join,
+                       deadline,
+                       fmt::format("the driver at {} has not admitted this worker within {} ms",
+                                   host_and_port(options_.host, options_.port),
+                                   options_.patience.count()))
+        .get();
+    has_served_ = true;
+    const auto standstills = watch_standstills();  // logs standstills of this process
+    const std::string why = process->ended.future().get();
+    outlives_ = false;
+    if (why == kConnectionLost && options_.outlive.count() > 0) {
+      end_ranks(host, *ranks, *left_);
+      outlives_ = ranks->empty() || !left_->is_empty();
+    }
+    return why;
+  }
+
+  [[nodiscard]] bool has_served() const { return has_served_; }
+  /// Returns whether to serve another driver.
+  [[nodiscard]] bool outlives() const { return outlives_; }
+
+ private:
+  const WorkerProcessOptions& options_;
+  const std::shared_ptr<const ActorTypes> types_;
+  const std::shared_ptr<const TemporaryCredentials> handed_over_;
+  const Credentials credentials_;
+  const std::string told_;  ///< the address of options.bind
+  const std::shared_ptr<LeftCopies> left_ = std::make_shared<LeftCopies>();
+  bool has_served_ = false, outlives_ = false;
+};
+
+/// Serves a driver, and those that follow it in time. Returns the reason of the last end.
+std::string serve_drivers(WorkerProcess& process, const WorkerProcessOptions& options) {
+  Deadline deadline = std::chrono::steady_clock::now() + options.patience;
+  for (;;) {
+    try {
+      const std::string why = process.serve(deadline);
+      if (!process.outlives()) {
+        return why;
+      }
+      log(Level::Warning,
+          "the driver is gone, and this worker waits for another one",
+          {{"at", host_and_port(options.host, options.port)}, {"ms", options.outlive.count()}});
+      deadline = std::chrono::steady_clock::now() + options.outlive;
+    } catch (const Error& error) {
+      if (!process.has_served()) {
+        throw;
+      }
+      if (time_left(deadline) <= kTryAgain) {
+        log(Level::Warning, "no other driver has come", {{"why", error.what()}});
+        return kConnectionLost;
+      }
+      std::this_thread::sleep_for(kTryAgain);
+    }
+  }
+}
+
 }  // namespace
 
 int run_worker_process(const WorkerProcessOptions& options,
@@ -90,48 +225,8 @@ int run_worker_process(const WorkerProcessOptions& options,
   if (options.lifeline >= 0) {
     watch(options.lifeline, handed_over);
   }
-  const Credentials credentials =
-      load_worker_credentials(handed_over ? handed_over->dir() : options.credentials);
-  const std::string told = options.bind.empty() ? "" : address_of_interface(options.bind);
-  const Deadline deadline = std::chrono::steady_clock::now() + options.patience;
-  const std::string driver = find_listener(options.host, options.port, options.patience);
-  const std::string bind = told.empty() ? address_towards(driver) : told;
-  ActorHost& host = open_control_plane(credentials, options.heartbeat);
-  const AdmissionActor admission = find_admission(host, driver, options.port, time_left(deadline));
-  DataPortOptions port = ending(handed_over);
-  port.bind = any_port_of(bind);
-  port.shared_memory = MemoryFile::usual_limit();
-  port.silence = options.heartbeat.silence;
-  port.when_cut = [&host, admission](const std::string& key, const Error& why) {  // keeps WP-3
-    tell_cut(host, admission, key, why);
-  };
-  const auto values = std::make_shared<StepValues>();
-  const auto process = std::make_shared<ServedProcess>(
-      ServedProcess{.host = host,
-                    .port = DataPort::open(port),
-                    .types = std::move(types),
-                    .values = values,
-                    .start_rank =
-                        [&host, values](Rank rank, std::shared_ptr<Transport> end) {
-                          return launch_thread(host, rank, std::move(end), values, received_setup);
-                        },
-                    .ended = {}});
-  const Join join{.place = options.place,
-                  .incarnation = options.incarnation,
-                  .port = process->port->address(),
-                  .process = getpid(),
-                  .host = host_name(),
-                  .processor = processor_of_this_process()};
-  (void)join_cluster(process,
-                     admission,
-                     join,
-                     deadline,
-                     fmt::format("the driver at {} has not admitted this worker within {} ms",
-                                 host_and_port(options.host, options.port),
-                                 options.patience.count()))
-      .get();
-  const auto standstills = watch_standstills();  // logs standstills of this process
-  const std::string why = process->ended.future().get();
+  WorkerProcess process(options, std::move(types), handed_over);
+  const std::string why = serve_drivers(process, options);
   if (why == kConnectionLost && options.lifeline >= 0) {
     log(Level::Info, "worker ends", {{"why", why}});
     end_now(handed_over, kDriverLost);

@@ -4,7 +4,10 @@
 /// `stagecraft worker` and worker_main() run it. One process may have ranks of several crews, and
 /// several ranks of one crew.
 /// WP-1: it ends when its driver ends in any way: its lifeline closes, a pipe whose other end the
-///       driver's process holds, or the connection to the driver is lost.
+///       driver's process holds, or the connection to the driver is lost. With `outlive` the loss
+///       of the connection ends its ranks alone, which leave their copies of states (MR-4), and it
+///       joins the next driver at the same address. It ends if its ranks had ended before: then the
+///       driver has ended its trainer.
 /// WP-2: it ends when it has lost a tensor that was sent to it, or when its data port has failed,
 ///       usually for lack of memory. Its end is reported by name, whereas a wait for the tensor
 ///       would hang, and its peers could not tell whose fault that is.
@@ -36,6 +39,8 @@ struct WorkerProcessOptions {
   std::string bind;  ///< interface or address for tensors; empty: the one toward the driver
   Heartbeat heartbeat;
   std::chrono::milliseconds patience{std::chrono::seconds(30)};  ///< longest time to join
+  /// Longest wait for another driver after the loss of one. 0: it ends with its driver.
+  std::chrono::milliseconds outlive{0};
 };
 
 /// The exit status of a worker that has lost the connection to its driver but not its lifeline. The
@@ -47,7 +52,8 @@ inline constexpr int kDriverLost = 4;
 inline constexpr int kToBeReplaced = 3;
 
 /// Returns the exit status of this process, once it serves its driver no more: 0 if the driver has
-/// gone; kToBeReplaced. `types`: of the remote actors that may run here.
+/// gone, and no other has come in time; kToBeReplaced. `types`: of the remote actors that may run
+/// here.
 /// Errors: those of the credentials; ClusterMember, ClusterTimeout if it cannot join.
 [[nodiscard]] int run_worker_process(
     const WorkerProcessOptions& options,

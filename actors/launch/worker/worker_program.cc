@@ -170,11 +170,13 @@ WorkerProcessOptions parse_worker_arguments(const std::vector<std::string>& argu
       options.heartbeat.silence = milliseconds();
     } else if (option == "--patience") {
       options.patience = milliseconds();
+    } else if (option == "--outlive") {
+      options.outlive = milliseconds();
     } else {
       throw Error(Errc::UsageArgument,
                   fmt::format("expected an option of a worker, found \"{}\"; there are --join, "
                               "--credentials, --place, --incarnation, --lifeline, --bind, "
-                              "--heartbeat, --silence and --patience",
+                              "--heartbeat, --silence, --patience and --outlive",
                               option));
     }
   }

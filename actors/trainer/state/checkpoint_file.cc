@@ -200,6 +200,20 @@ CheckpointHeader unpacked(const std::vector<char>& header_bytes, std::uint64_t v
   return header;
 }
 
+/// Returns nothing if a run can have these; else what is wrong.
+std::string impossible_in(const CheckpointFacts& facts) {
+  if (facts.loss_scale && !is_possible(*facts.loss_scale, facts.step)) {
+    return "its scale of losses is impossible";
+  }
+  if (facts.frozen && !is_possible(*facts.frozen, weight_changes(facts))) {
+    return "a group was frozen in more updates than it has";
+  }
+  if (facts.loop && !is_possible(*facts.loop, facts.step)) {
+    return "its state of a loop is impossible";
+  }
+  return "";
+}
+
 constexpr std::size_t aligned(std::size_t at) {
   return (at + kAlignment - 1) / kAlignment * kAlignment;
 }
@@ -253,6 +267,29 @@ std::optional<at::ScalarType> type_named(std::string_view name) {
 
 std::int64_t weight_changes(const CheckpointFacts& facts) {
   return facts.step - (facts.loss_scale ? facts.loss_scale->skipped : 0);
+}
+
+std::string packed_facts(const CheckpointFacts& facts) {
+  msgpack::sbuffer buffer;
+  msgpack::pack(buffer, packed({facts, {}}));
+  return {buffer.data(), buffer.size()};
+}
+
+CheckpointFacts unpacked_facts(const std::string& text) {
+  std::string why;
+  CheckpointFacts facts;
+  try {
+    facts = unpacked({text.begin(), text.end()}, kFileVersion);
+    why = impossible_in(facts);
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  if (!why.empty()) {
+    throw Error(
+        Errc::CheckpointFormat,
+        fmt::format("what a rank tells of a state cannot be read ({}): load a checkpoint", why));
+  }
+  return facts;
 }
 
 TensorEntry entry_of(std::string name, std::string type, std::vector<std::int64_t> shape) {
@@ -422,14 +459,8 @@ void CheckpointReader::read_header(const Preamble& found) {
   } catch (const std::exception& error) {
     refuse(fmt::format("its header cannot be read ({})", error.what()));
   }
-  if (header_.loss_scale && !is_possible(*header_.loss_scale, header_.step)) {
-    refuse("its scale of losses is impossible");
-  }
-  if (header_.frozen && !is_possible(*header_.frozen, weight_changes(header_))) {
-    refuse("a group was frozen in more updates than it has");
-  }
-  if (header_.loop && !is_possible(*header_.loop, header_.step)) {
-    refuse("its state of a loop is impossible");
+  if (const std::string wrong = impossible_in(header_); !wrong.empty()) {
+    refuse(wrong);
   }
   place_tensors(kPreamble + bytes.size());
 }

@@ -56,6 +56,11 @@ struct CheckpointFacts {
 /// Returns how many of the steps changed weights: a scale of losses counts those that did not.
 [[nodiscard]] std::int64_t weight_changes(const CheckpointFacts& facts);
 
+/// Returns the facts as text of any bytes, and the facts of such a text.
+/// Errors: CheckpointFormat if it is none.
+[[nodiscard]] std::string packed_facts(const CheckpointFacts& facts);
+[[nodiscard]] CheckpointFacts unpacked_facts(const std::string& text);
+
 /// TensorEntry is a tensor without its values.
 struct TensorEntry {
   std::string name;

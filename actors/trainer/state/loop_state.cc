@@ -33,6 +33,7 @@ bool is_possible(const LoopState& state, std::int64_t steps) {
 }
 
 void LoopStates::put(std::int64_t steps, LoopState state) {
+  const std::scoped_lock lock(mutex_);
   states_.erase(states_.upper_bound(steps), states_.end());  // steps that failed left no state
   states_.insert_or_assign(steps, std::move(state));
   if (states_.size() > most_) {
@@ -41,13 +42,15 @@ void LoopStates::put(std::int64_t steps, LoopState state) {
 }
 
 void LoopStates::replace(std::int64_t steps, const std::optional<LoopState>& state) {
+  const std::scoped_lock lock(mutex_);
   states_.clear();
   if (state) {
-    put(steps, *state);
+    states_.emplace(steps, *state);
   }
 }
 
 std::optional<LoopState> LoopStates::at(std::int64_t steps) const {
+  const std::scoped_lock lock(mutex_);
   const auto found = states_.find(steps);
   return found == states_.end() ? std::nullopt : std::optional(found->second);
 }

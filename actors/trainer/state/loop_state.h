@@ -2,7 +2,7 @@
 /// the data, and what its evaluations have shown.
 ///
 /// fit() keeps it, a loop of yours may, and checkpoints have it. LoopStates holds those of a
-/// trainer, on its caller's thread.
+/// trainer; its caller's thread writes them, and the driver's may read.
 /// LZ-1: a checkpoint has the state of exactly its updates, also if it was taken while further
 ///       steps were in progress.
 #pragma once
@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -59,6 +60,7 @@ class LoopStates {
 
  private:
   const std::size_t most_;
+  mutable std::mutex mutex_;
   std::map<std::int64_t, LoopState> states_;
 };
 

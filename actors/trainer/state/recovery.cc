@@ -1,5 +1,6 @@
 #include "stagecraft/actors/trainer/state/recovery.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,12 +13,34 @@
 namespace stagecraft {
 namespace {
 
+/// A rank of the trainer before may have left copies of the rank before it alone.
+bool has_left_copies(const StateListing& listing) {
+  return !listing.facts.empty();
+}
+
 RecoveryPoint point_of_mirrors(const std::vector<StateListing>& listings) {
+  const bool are_left = std::ranges::any_of(listings, &has_left_copies);
   std::vector<MirrorStock> stocks;
   for (const StateListing& listing : listings) {
-    stocks.push_back({.own = listing.own, .kept = listing.kept});
+    stocks.push_back(are_left && !has_left_copies(listing)
+                         ? MirrorStock()
+                         : MirrorStock{.own = listing.own, .kept = listing.kept});
   }
   return choose_recovery(stocks);
+}
+
+/// Returns the facts of a state that ranks of a trainer before have left; nothing if it is of this
+/// one. Errors: CheckpointFormat; Internal if a rank has left one without facts.
+std::optional<CheckpointFacts> facts_of(const std::vector<StateListing>& listings,
+                                        std::int64_t updates) {
+  for (const StateListing& listing : listings) {
+    const auto found = std::ranges::find(listing.own, updates);
+    if (has_left_copies(listing) && found != listing.own.end()) {
+      return unpacked_facts(
+          listing.facts.at(static_cast<std::size_t>(found - listing.own.begin())));
+    }
+  }
+  return std::nullopt;
 }
 
 std::int64_t recover_from_copies(Crew& crew,
@@ -53,8 +76,9 @@ Recovery recover(Crew& crew, TrainerState& state, const StateCopies& copies) {
     no_mirrors = error;
   }
   if (point) {
-    state.go_back([&] { crew.take_mirrors(*point); }, point->updates);
-    return {.updates = point->updates, .from_mirrors = true};
+    const std::optional<CheckpointFacts> facts = facts_of(listings, point->updates);
+    state.go_back([&] { crew.take_mirrors(*point); }, point->updates, facts);
+    return {.updates = point->updates, .from_mirrors = true, .facts = facts};
   }
   try {
     return {.updates = recover_from_copies(crew, state, listings), .from_mirrors = false};

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "stagecraft/actors/crew/crew.h"
+#include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/actors/trainer/state/trainer_state.h"
 
 namespace stagecraft {
@@ -21,9 +23,12 @@ struct StateCopies {
 struct Recovery {
   std::int64_t updates = 0;
   bool from_mirrors = false;  ///< else from ranks that train copies of the same stages
+  /// Of the state, if ranks of another trainer have left it (MR-4).
+  std::optional<CheckpointFacts> facts = {};
 };
 
 /// Takes all ranks back to the newest state of which every rank has a copy in mirrors (MI-1);
+/// or of the newest that the ranks of a trainer before have left, if any has (MR-4);
 /// without mirrors, or if these have none, to the newest that ranks with copies of all stages have
 /// (LV-1). Tensors of LV-1 travel over this process, as those of a
 /// checkpoint do.

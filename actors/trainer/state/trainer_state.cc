@@ -241,9 +241,15 @@ void TrainerState::replace(const std::vector<StateListing>& listings,
       [&] { crew_.write_state(states_from(listings, source), updates, replace_what_is_here); });
 }
 
-void TrainerState::go_back(const std::function<void()>& write, std::int64_t updates) {
+void TrainerState::go_back(const std::function<void()>& write,
+                           std::int64_t updates,
+                           const std::optional<CheckpointFacts>& facts) {
   write_ranks(write);
-  ledger_.resume(updates);
+  if (facts) {
+    ledger_.resume(updates, facts->loss_scale.value_or(LossScale()), facts->frozen);
+  } else {
+    ledger_.resume(updates);
+  }
   replaced_at_ = updates;
 }
 

@@ -18,6 +18,7 @@
 #include "stagecraft/actors/crew/known_programs.h"
 #include "stagecraft/actors/driver/step_ledger.h"
 #include "stagecraft/actors/executor/setup/trainer_options.h"
+#include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/actors/trainer/state/state_contents.h"
 #include "stagecraft/actors/trainer/state/unused_state.h"
 #include "stagecraft/compiler/module/module_state.h"
@@ -109,8 +110,11 @@ class TrainerState {
                const std::function<void()>& forgotten);
 
   /// Calls `write`, which replaces the state of every rank by that after `updates` updates of this
-  /// run. If it throws, weights are undefined.
-  void go_back(const std::function<void()>& write, std::int64_t updates);
+  /// run. `facts`: of that state, if another trainer has made it. If `write` throws, weights are
+  /// undefined.
+  void go_back(const std::function<void()>& write,
+               std::int64_t updates,
+               const std::optional<CheckpointFacts>& facts = std::nullopt);
 
  private:
   void write_ranks(const std::function<void()>& write);

@@ -28,7 +28,8 @@ tests::LauncherUnderTest simulated_launcher(Network& network) {
   tested.send_signal = [known, rank_of](std::int64_t process, int signal) {
     const auto all = known.lock();
     const Rank rank = rank_of(*all, process);
-    CHECK((signal == SIGKILL ? all->kill(rank) : all->stop(rank, 2 * Network::kSilence)));
+    CHECK((signal == SIGKILL ? all->kill(rank)
+                             : all->stop(rank, 2 * Network::kSilence, /*with_clock=*/false)));
   };
   tested.is_alive = [known](std::int64_t process) {
     const auto all = known.lock();  // processes end with their cluster

@@ -143,13 +143,14 @@ double mirror_bytes(const std::vector<RankMemory>& ranks, double buffers) {
   return kCopies * (state + buffers * static_cast<double>(ranks.size()));
 }
 
-/// Returns whether ranks keep mirrors: if --mirror says so, else where they help and memory
-/// suffices.
+/// Returns whether ranks keep mirrors: if --mirror says so or --attach needs them, else where they
+/// help and memory suffices.
 bool keeps_mirrors(const WorkerOptions& options,
                    const std::vector<RankMemory>& ranks,
                    const MemoryBill& with,
                    const std::vector<MemoryLimit>& limits) {
-  return options.restarts > 0 && options.mirror.value_or(ranks.size() > 1 && with.fits(limits));
+  return options.attach ||
+         (options.restarts > 0 && options.mirror.value_or(ranks.size() > 1 && with.fits(limits)));
 }
 
 double planned_activation_bytes(const Program& program, const Plan& plan) {

@@ -12,6 +12,7 @@
 #include "stagecraft/actors/trainer/state/checkpoint.h"
 #include "stagecraft/actors/trainer/state/checkpoint_file.h"
 #include "stagecraft/base/error.h"
+#include "stagecraft/tools/train/job/run_name.h"
 #include "stagecraft/tools/train/options/update_rule.h"
 #include "stagecraft/tools/train/report/error_for_user.h"
 #include "stagecraft/tools/train/report/progress.h"
@@ -108,6 +109,9 @@ RunStart find_start(const TrainOptions& options, Console& console) {
   if (keeping.resume) {
     require_folder(keeping);
     search_checkpoint(keeping, start, console);
+  }
+  if (options.workers.attach && !options.run.dry_run) {
+    start.run = run_name_in(*keeping.resume);
   }
   if (keeping.save_dir && keeping.save_dir != keeping.resume && !start.checkpoint) {
     require_own_folder(*keeping.save_dir);

@@ -17,6 +17,7 @@ struct RunStart {
   std::optional<std::int64_t> resumed_at;  ///< the step of the checkpoint that --resume found
   std::optional<std::string> weights;      ///< of --load-weights, at the first start only
   std::uint64_t seed = 0;
+  std::string run = {};  ///< with --attach, its name (run_name.h)
 };
 
 /// Finds the start. Reports on standard error the broken checkpoints of --resume, and a folder

@@ -142,6 +142,7 @@ struct WorkerOptions {
   double restart_window = 300.0;    ///< seconds in which a few restarts end it
   std::optional<bool> mirror;       ///< none: with restarts, if memory suffices
   std::vector<std::string> spares;  ///< hosts that take workers whose own host does not
+  bool attach = false;              ///< to workers that have outlived an earlier command of the run
 };
 
 struct TrainOptions {

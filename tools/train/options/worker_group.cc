@@ -60,7 +60,8 @@ void check_restarts(const WorkerOptions& o, const CLI::App& app) {
                 "holds a step for as long as somebody looks at it: leave one of the two out");
   }
   for (const char* option : {"--mirror", "--restart-window", "--spares"}) {
-    if (o.restarts == 0 && app.count(option) > 0) {
+    const bool is_mirrored = o.attach && std::string_view(option) == "--mirror";
+    if (o.restarts == 0 && !is_mirrored && app.count(option) > 0) {
       wrong_usage(
           kTrainCommand,
           fmt::format("{} expects --restarts N, without which the loss of a worker ends the "
@@ -73,6 +74,32 @@ void check_restarts(const WorkerOptions& o, const CLI::App& app) {
                 "--spares expects workers that `stagecraft launch --hosts FILE` starts, found "
                 "--workers joining, whose workers something else starts: let it start one on "
                 "another host, which takes the place of a lost one; or leave --spares out");
+  }
+}
+
+void check_attach(const WorkerOptions& o, const CLI::App& app) {
+  if (!o.attach) {
+    return;
+  }
+  if (o.kind != WorkerKind::Joining) {
+    wrong_usage(kTrainCommand,
+                "--attach expects --workers joining: workers that outlive the command are started "
+                "by something else, with `stagecraft worker --outlive MS`");
+  }
+  if (app.count("--resume") == 0 && app.count("--run-dir") == 0) {
+    wrong_usage(kTrainCommand,
+                "--attach expects --run-dir DIR or --resume DIR, where the run is continued if no "
+                "worker has outlived the earlier command, found none");
+  }
+  if (app.count("--verify") > 0) {
+    wrong_usage(kTrainCommand,
+                "--attach expects no --verify, whose one process begins at a checkpoint; leave one "
+                "of the two out");
+  }
+  if (o.mirror == std::optional(false)) {
+    wrong_usage(kTrainCommand,
+                "--attach expects --mirror yes: what the workers hand on are the copies of "
+                "mirrors; leave --mirror out");
   }
 }
 
@@ -149,6 +176,11 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
       "with --restarts, keep a copy of each rank's state in the memory of the next "
       "[yes if memory suffices]")
       ->group(kWorkerGroup);
+  app.add_flag("--attach",
+               o.attach,
+               "let workers that outlive this command (worker --outlive) hand the state on to the "
+               "same command again, which goes on from there")
+      ->group(kWorkerGroup);
   app.add_option_function<std::string>(
          "--spares",
          [&o](const std::string& text) { o.spares = parts_of(text); },
@@ -165,6 +197,7 @@ void add_workers(CLI::App& app, WorkerOptions& o) {
 void check_workers(const WorkerOptions& o, const CLI::App& app) {
   check_device(o);
   check_restarts(o, app);
+  check_attach(o, app);
   if (o.credentials && o.kind == WorkerKind::Threads) {
     wrong_usage(
         kTrainCommand,

@@ -27,7 +27,8 @@ TrainerOptions trainer_options(const TrainJob& job, Progress& progress, Console&
                       .memory_limit = options.workers.memory_limit,
                       .dispatch = options.pipeline.dispatch,
                       .record_timeline = true,
-                      .mirror = job.mirrors};
+                      .mirror = job.mirrors,
+                      .run = job.start.run};
   if (options.run.step_deadline) {
     made.step_deadline =
         std::chrono::milliseconds(static_cast<std::int64_t>(*options.run.step_deadline * 1000.0));

@@ -91,7 +91,8 @@ TrainRun::TrainRun(const TrainJob& job, const Cluster& cluster, RunFolder* folde
   if (job.options.run.verify) {
     one_process_.emplace(job);
   }
-  if (job.start.checkpoint) {
+  is_attached_ = job.options.workers.attach && attach();
+  if (job.start.checkpoint && !is_attached_) {
     load(*job.start.checkpoint);
   }
   begun_ = told_ = evaluated_ = settled_ = trainer_->steps();
@@ -135,6 +136,25 @@ void TrainRun::load(const std::string& path) {
   other_processors_ = other_processors(file.header().processors, trainer_->processors());
 }
 
+bool TrainRun::attach() {
+  try {
+    (void)trainer_->recover();
+  } catch (const Error& error) {
+    if (error.code() != Errc::WorkerLost || error.context().rank) {
+      throw;
+    }
+    return false;  // no copies, or not those of all ranks
+  }
+  if (trainer_->steps() <= job_.start.resumed_at.value_or(0)) {
+    return false;
+  }
+  if (const std::optional<LoopState> loop = trainer_->loop_state(); plateau_ && loop) {
+    loop_ = *loop;
+    scale_rate(loop_.watch.rate_factor);
+  }
+  return true;
+}
+
 bool TrainRun::has_more_steps() const {
   return trainer_->steps() < job_.choice.steps;
 }
@@ -161,7 +181,13 @@ void TrainRun::report_start() {
   if (watch_) {
     report_watch();
   }
-  if (job_.start.resumed_at) {
+  if (is_attached_) {
+    progress_->report(
+        fmt::format("continues with the state of its workers, after step {} of {}\n",
+                    trainer_->steps(),
+                    job_.choice.steps),
+        {{"event", "attached"}, {"step", trainer_->steps()}, {"steps", job_.choice.steps}});
+  } else if (job_.start.resumed_at) {
     const std::string& file = *job_.start.checkpoint;
     progress_->report(fmt::format("continues from {}, after step {} of {}\n",
                                   std::filesystem::path(file).filename().string(),

@@ -57,6 +57,9 @@ class TrainRun {
  private:
   [[nodiscard]] Trainer make_trainer();
   void load(const std::string& path);
+  /// Goes on from what workers have left of an earlier command, if it is not older than the newest
+  /// checkpoint. Returns whether it did.
+  bool attach();
   void report_start();
   void report_watch();
   void report_cut();
@@ -117,6 +120,7 @@ class TrainRun {
   std::optional<RunRecovery> recovery_;
   RunWork doing_ = RunWork::Reading;
   std::int64_t begun_ = 0;          ///< steps made before this run
+  bool is_attached_ = false;        ///< by workers, who had their state
   std::int64_t closed_at_ = 0;      ///< the step of the closing work, once it has begun
   std::int64_t told_ = 0;           ///< the last step that was reported, or whose report was lost
   std::int64_t evaluated_ = 0;      ///< the last step whose evaluation was reported

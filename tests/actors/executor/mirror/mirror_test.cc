@@ -50,6 +50,9 @@ struct Mirrored {
     std::vector<InFlight> coming;  ///< from the previous rank
     std::array<std::int64_t, kAttempts> ballots{kNoBallot, kNoBallot, kNoBallot, kNoBallot};
     bool has_failed = false;  ///< once is enough
+    /// It knows the facts of the state after `updates`, too, by the order of an attempt. Of earlier
+    /// ones it does.
+    bool is_told = false;
   };
   std::array<RankModel, kRanks> ranks;
   bool hasty = false;  ///< breaks the protocol: a round settles without a vote
@@ -133,6 +136,7 @@ struct Mirrored {
         RankModel& voted = next();
         voted.ballots[attempt] = now.keeper.newest_kept().value;
         voted.phase = Phase::Voted;
+        voted.is_told = true;  // at the latest
       } else if (now.phase == Phase::Voted && verdict(now.attempt)) {
         RankModel& decided = next();
         decided.keeper.agreed(Submission(*verdict(now.attempt)));
@@ -148,6 +152,7 @@ struct Mirrored {
         ++done.attempt;
         if (now.attempt != kRefused) {
           ++done.updates;
+          done.is_told = false;
           if (!done.keeper.round_under_way()) {
             const Submission round(done.attempt);
             if (r == 0 && !done.has_failed) {
@@ -174,6 +179,7 @@ struct Mirrored {
       add(rank.keeper.round_under_way() ? 1 : 0);
       add(rank.keeper.newest_kept().value);
       add(rank.has_failed ? 1 : 0);
+      add(rank.is_told ? 1 : 0);
       for (const std::int64_t s : rank.keeper.own_states()) {
         add(s);
       }
@@ -260,6 +266,29 @@ std::string fault_after_loss_of(int victim, Mirrored model) {
   return "";
 }
 
+/// Returns the fault, or an empty text. The driver is gone, and perhaps a rank with it. The others
+/// leave those of their states whose facts they know (MR-4).
+std::string fault_after_end_of_driver(int victim, const Mirrored& model) {
+  std::vector<MirrorStock> stocks = model.stocks();
+  for (std::size_t r = 0; r < kRanks; ++r) {
+    const Mirrored::RankModel& rank = model.ranks[r];
+    if (rank.updates == 0 && !rank.is_told) {
+      return "";  // before the first step there is nothing to go on from
+    }
+    std::erase_if(stocks[r].own,
+                  [&](std::int64_t updates) { return updates == rank.updates && !rank.is_told; });
+  }
+  if (victim != kNobody) {
+    stocks[static_cast<std::size_t>(victim)] = {};
+  }
+  try {
+    (void)choose_recovery(stocks);
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
+
 /// Returns the first fault found, and the number of states.
 std::pair<std::string, std::size_t> explore(bool hasty) {
   std::vector<Mirrored> todo{Mirrored(hasty)};
@@ -268,8 +297,11 @@ std::pair<std::string, std::size_t> explore(bool hasty) {
     const Mirrored model = std::move(todo.back());
     todo.pop_back();
     for (const int victim : {0, 1, 2, kNobody}) {
-      if (const std::string fault = fault_after_loss_of(victim, model); !fault.empty()) {
-        return {fault, seen.size()};
+      for (const std::string& fault :
+           {fault_after_loss_of(victim, model), fault_after_end_of_driver(victim, model)}) {
+        if (!fault.empty()) {
+          return {fault, seen.size()};
+        }
       }
     }
     for (const Mirrored::RankModel& rank : model.ranks) {  // keeps MI-3
@@ -286,7 +318,7 @@ std::pair<std::string, std::size_t> explore(bool hasty) {
   return {"", seen.size()};
 }
 
-TEST_CASE("MI-1: whenever whichever rank is lost, all have a copy of one committed state",
+TEST_CASE("MI-1, MR-4: whenever whichever rank or the driver is lost, all have a copy of one state",
           "[executor][mirror]") {
   const auto [fault, states] = explore(/*hasty=*/false);
   CAPTURE(states, fault);
@@ -494,6 +526,48 @@ TEST_CASE("copies of before another state was taken are dropped, also those on t
   CHECK(pair.recovery_without(0) == 50);
   pair.step(51);
   CHECK(pair.recovery_without(1) == 51);
+}
+
+TEST_CASE("copies are left for the same run and state only, where their driver is gone (MR-4)",
+          "[executor][mirror]") {
+  const auto left = std::make_shared<LeftCopies>();
+  const std::vector<NamedTensor> state = one_number(1.0);
+  const auto train =
+      [&](const std::string& run, const std::vector<NamedTensor>& of, const auto& look) {
+        MirrorPair pair;
+        RankSetup setup = MirrorPair::setup(0);
+        setup.options.run = run;
+        Mirror mirror(setup, pair.ends[0], left);
+        mirror.restart(Submission(0), 0, std::nullopt, of);
+        look(mirror);
+        mirror.note(0, "facts of 0");
+      };
+  const auto takes = [](Mirror& mirror) {
+    return mirror.left_facts() == std::vector<std::string>{"facts of 0"};
+  };
+  const auto nothing = [&](Mirror& mirror) { CHECK_FALSE(takes(mirror)); };
+  train("one", state, nothing);  // its driver ends it
+  train("one", state, nothing);
+  left->expect();
+  train("", state, nothing);  // of no run
+  CHECK(left->is_empty());
+  train("one", state, nothing);
+  left->hand_on();
+  train("other", state, nothing);
+  train("one", {{"weight:w", at::full({1000}, 1.0, at::kDouble)}}, nothing);
+  CHECK(left->is_empty());  // of another state
+
+  left->expect();
+  train("one", state, nothing);
+  train("one", state, [&](Mirror& mirror) { CHECK(takes(mirror)); });  // and leaves them again
+  left->hand_on();
+  train("one", state, [&](Mirror& mirror) {
+    CHECK(takes(mirror));
+    CHECK(mirror.stock().own == std::vector<std::int64_t>{0});
+    mirror.committed(Submission(1), 1, state);  // the run goes on from another state
+    CHECK(mirror.left_facts().empty());
+  });
+  CHECK(left->is_empty());
 }
 
 TEST_CASE("one rank alone has no neighbor to keep its copies", "[executor][mirror]") {

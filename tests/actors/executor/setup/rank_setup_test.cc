@@ -129,10 +129,11 @@ std::vector<const void*> places_of(T& r) {
   } else if constexpr (Count == 18) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, last] = r;
     return places(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, last);
-  } else if constexpr (Count == 28) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, s, t, u, v, w, x, y, z, A, B, C] = r;
+  } else if constexpr (Count == 29) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, s, t, u, v, w, x, y, z, A, B, C, D] =
+        r;
     return places(
-        a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, s, t, u, v, w, x, y, z, A, B, C);
+        a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, s, t, u, v, w, x, y, z, A, B, C, D);
   } else {
     static_assert(Count == 0, "no record has so many fields yet: add a branch");
     static_assert(std::is_empty_v<T>);

@@ -186,6 +186,21 @@ TEST_CASE("a checkpoint with an impossible state of a loop is refused",
   CHECK(thrown_by([&] { write_checkpoint(path, wrong); }) == Errc::UsageFile);
 }
 
+TEST_CASE("facts of a state come back from their text, and another text is refused",
+          "[actors][checkpoint][bad-input]") {
+  const CheckpointFacts facts = example();
+  const std::string text = packed_facts(facts);
+  CHECK(unpacked_facts(text) == facts);
+  for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
+    CHECK(thrown_by([&] { (void)unpacked_facts(text.substr(0, bytes)); }) ==
+          Errc::CheckpointFormat);
+  }
+  CheckpointFacts impossible = facts;
+  impossible.loop->epoch = 0;
+  CHECK(thrown_by([&] { (void)unpacked_facts(packed_facts(impossible)); }) ==
+        Errc::CheckpointFormat);
+}
+
 TEST_CASE("a trainer keeps the states of a loop for the steps in progress", "[actors][loop]") {
   LoopStates states(2);
   CHECK_FALSE(states.at(0));

@@ -27,11 +27,6 @@ using Words = std::vector<std::string>;
 
 constexpr std::int64_t kSteps = 30;
 
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 /// Holds what a run has told until its end.
 struct Told {
   CommandResult end;

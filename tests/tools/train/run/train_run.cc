@@ -18,6 +18,12 @@ CommandResult run_where_it_can(const std::vector<std::string>& words) {
 
 }  // namespace
 
+std::vector<std::string> with(std::vector<std::string> words,
+                              const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 std::vector<std::string> small_train(const std::vector<std::string>& more) {
   std::vector<std::string> words{STAGECRAFT_COMMAND, "train"};
   // The caller's options are left out here, because an option may be given once.

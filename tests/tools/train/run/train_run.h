@@ -14,6 +14,10 @@ namespace stagecraft::tests {
 /// comes last.
 [[nodiscard]] std::vector<std::string> small_train(const std::vector<std::string>& more);
 
+/// Returns the words, then more.
+[[nodiscard]] std::vector<std::string> with(std::vector<std::string> words,
+                                            const std::vector<std::string>& more);
+
 /// Runs small_train(more): here, or as a program if its workers are processes. The caller judges a
 /// failure.
 [[nodiscard]] CommandResult run_train(const std::vector<std::string>& more);
