@@ -39,7 +39,7 @@ class Waits {
       // The latest first, since a wait for it often covers the others.
       std::ranges::sort(earlier_, std::ranges::greater());
       earlier_.erase(std::unique(earlier_.begin(), earlier_.end()),
-                     earlier_.end());  // clang 14 has no ranges::unique
+                     earlier_.end());  // clang 14 cannot compile ranges::unique
       for (const std::uint32_t before : earlier_) {
         const InstructionId id = list_.instructions[before].id;
         if (!order_.is_over(id, instruction)) {

@@ -30,8 +30,7 @@ StageGraph whole_stages(const StageGraph& graph, const StageParts& parts) {
     }
   }
   std::ranges::sort(edges);
-  const auto repeated = std::ranges::unique(edges);
-  edges.erase(repeated.begin(), repeated.end());
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   StageGraph whole = StageGraph::from_edges(stages, edges);
   for (int s = 0; s < stages; ++s) {
     whole.set_needs_input_grad(StageId(s), false);

@@ -104,8 +104,7 @@ ImageSet read_classes(const std::string& folder, std::int64_t side, double most)
     set.classes.push_back(file.label);
   }
   std::ranges::sort(set.classes);
-  const auto repeated = std::ranges::unique(set.classes);
-  set.classes.erase(repeated.begin(), repeated.end());
+  set.classes.erase(std::unique(set.classes.begin(), set.classes.end()), set.classes.end());
   if (set.classes.size() < 2) {
     throw Error(Errc::UsageFile,
                 fmt::format("--images expects at least two classes, sub-folders of '{}' with "

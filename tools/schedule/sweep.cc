@@ -75,8 +75,7 @@ std::vector<int> numbers_of(const std::string& option, const std::string& text) 
     at = stop + 1;
   }
   std::ranges::sort(numbers);
-  const auto repeated = std::ranges::unique(numbers);
-  numbers.erase(repeated.begin(), repeated.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   return numbers;
 }
 

@@ -32,11 +32,12 @@ void pack(const std::vector<NamedTensor>& state, const at::Tensor& packed) {
 }
 
 void unpack(const at::Tensor& packed, const std::vector<NamedTensor>& state) {
-  if (packed.scalar_type() != at::kByte || packed.numel() != packed_bytes(state)) {
+  if (!packed.defined() || packed.scalar_type() != at::kByte ||
+      packed.numel() != packed_bytes(state)) {
     throw Error(
         Errc::Internal,
         fmt::format("a copy of this rank's state has {} bytes, not {}: it belongs to another state",
-                    packed.nbytes(),
+                    packed.defined() ? packed.nbytes() : 0,
                     packed_bytes(state)));
   }
   const at::NoGradGuard no_grad;

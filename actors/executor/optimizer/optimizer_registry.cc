@@ -184,7 +184,9 @@ void apply(const Optimizer& optimizer,
                           .decay = std::get<0>(kind),
                           .step = std::get<2>(kind),
                           .divisor = divisor};
-    std::visit([&]<class O>(const O& o) { OptimizerRow<O>::update(o, pass, columns); }, optimizer);
+    std::visit(
+        [&, &taken = columns]<class O>(const O& o) { OptimizerRow<O>::update(o, pass, taken); },
+        optimizer);
   }
 }
 

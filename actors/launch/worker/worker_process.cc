@@ -119,9 +119,10 @@ class WorkerProcess {
             load_worker_credentials(handed_over_ ? handed_over_->dir() : options.credentials)),
         told_(options.bind.empty() ? "" : address_of_interface(options.bind)) {}
 
-  /// Joins the driver that listens at the address, and serves it to its end. Returns the reason of
-  /// the end. Errors: those of run_worker_process.
-  std::string serve(Deadline deadline) {
+  /// Joins the driver that listens at the address by the deadline, which is `patience` after the
+  /// first try, and serves it to its end. Returns the reason of the end. Errors: those of
+  /// run_worker_process.
+  std::string serve(Deadline deadline, std::chrono::milliseconds patience) {
     const std::string driver = find_listener(options_.host, options_.port, time_left(deadline));
     const std::string bind = told_.empty() ? address_towards(driver) : told_;
     ActorHost& host = open_control_plane(credentials_, options_.heartbeat);
@@ -159,7 +160,7 @@ class WorkerProcess {
                        deadline,
                        fmt::format("the driver at {} has not admitted this worker within {} ms",
                                    host_and_port(options_.host, options_.port),
-                                   options_.patience.count()))
+                                   patience.count()))
         .get();
     has_served_ = true;
     const auto standstills = watch_standstills();  // logs standstills of this process
@@ -188,17 +189,19 @@ class WorkerProcess {
 
 /// Serves a driver, and those that follow it in time. Returns the reason of the last end.
 std::string serve_drivers(WorkerProcess& process, const WorkerProcessOptions& options) {
-  Deadline deadline = std::chrono::steady_clock::now() + options.patience;
+  std::chrono::milliseconds patience = options.patience;
+  Deadline deadline = std::chrono::steady_clock::now() + patience;
   for (;;) {
     try {
-      const std::string why = process.serve(deadline);
+      const std::string why = process.serve(deadline, patience);
       if (!process.outlives()) {
         return why;
       }
       log(Level::Warning,
           "the driver is gone, and this worker waits for another one",
           {{"at", host_and_port(options.host, options.port)}, {"ms", options.outlive.count()}});
-      deadline = std::chrono::steady_clock::now() + options.outlive;
+      patience = options.outlive;
+      deadline = std::chrono::steady_clock::now() + patience;
     } catch (const Error& error) {
       if (!process.has_served()) {
         throw;

@@ -111,7 +111,8 @@ void refuse_foreign(const std::string& command,
       refuse(data, names_of_models([&](const ModelEntry& m) { return m.data == data; }));
     }
   }
-  for (const auto& [size, value] : given.values()) {
+  for (const auto& one : given.values()) {
+    const auto& size = one.first;
     if (!has_size(entry, size)) {
       refuse(size, names_of_models([&](const ModelEntry& m) { return has_size(m, size); }));
     }

@@ -369,6 +369,7 @@ TEST_CASE("a packed state comes back bit by bit, whatever its types and strides"
   pack(sent, packed);
   CHECK(thrown_by([&] { unpack(packed.slice(0, 1), taken); }) == Errc::Internal);
   CHECK(thrown_by([&] { unpack(packed.to(at::kInt), taken); }) == Errc::Internal);
+  CHECK(thrown_by([&] { unpack(at::Tensor(), taken); }) == Errc::Internal);
   CHECK(taken[0].tensor.abs().sum().item<double>() == 0.0);
   unpack(packed, taken);
   for (std::size_t i = 0; i < sent.size(); ++i) {
