@@ -121,6 +121,7 @@ void Mirror::restart(Submission request,
 
 void Mirror::forget() {
   drop_left();
+  facts_.clear();
   keeper_.restart(std::nullopt);
   arriving_ = {};
 }

@@ -569,6 +569,15 @@ TEST_CASE("copies are left for the same run and state only, where their driver i
     CHECK(mirror.left_facts().empty());
   });
   CHECK(left->is_empty());
+
+  left->expect();
+  train("one", state, [&](Mirror& mirror) {
+    mirror.note(1, "facts of 1");
+    mirror.forget();  // a load begins: facts of as many updates are others
+    mirror.restart(Submission(1), 1, std::nullopt, state);
+  });
+  left->hand_on();
+  train("one", state, [&](Mirror& mirror) { CHECK(mirror.stock().own.empty()); });
 }
 
 TEST_CASE("one rank alone has no neighbor to keep its copies", "[executor][mirror]") {
