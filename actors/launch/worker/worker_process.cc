@@ -119,11 +119,11 @@ class WorkerProcess {
             load_worker_credentials(handed_over_ ? handed_over_->dir() : options.credentials)),
         told_(options.bind.empty() ? "" : address_of_interface(options.bind)) {}
 
-  /// Joins the driver that listens at the address by the deadline, which is `patience` after the
-  /// first try, and serves it to its end. Returns the reason of the end. Errors: those of
-  /// run_worker_process.
-  std::string serve(Deadline deadline, std::chrono::milliseconds patience) {
-    const std::string driver = find_listener(options_.host, options_.port, time_left(deadline));
+  /// Joins the driver that listens at the address within `patience`, and serves it to its end.
+  /// Returns the reason of the end. Errors: those of run_worker_process.
+  std::string serve(std::chrono::milliseconds patience) {
+    const Deadline deadline = std::chrono::steady_clock::now() + patience;
+    const std::string driver = find_listener(options_.host, options_.port, patience);
     const std::string bind = told_.empty() ? address_towards(driver) : told_;
     ActorHost& host = open_control_plane(credentials_, options_.heartbeat);
     const AdmissionActor admission =
@@ -190,10 +190,10 @@ class WorkerProcess {
 /// Serves a driver, and those that follow it in time. Returns the reason of the last end.
 std::string serve_drivers(WorkerProcess& process, const WorkerProcessOptions& options) {
   std::chrono::milliseconds patience = options.patience;
-  Deadline deadline = std::chrono::steady_clock::now() + patience;
+  Deadline deadline;  // for another driver
   for (;;) {
     try {
-      const std::string why = process.serve(deadline, patience);
+      const std::string why = process.serve(patience);
       if (!process.outlives()) {
         return why;
       }
@@ -206,7 +206,8 @@ std::string serve_drivers(WorkerProcess& process, const WorkerProcessOptions& op
       if (!process.has_served()) {
         throw;
       }
-      if (time_left(deadline) <= kTryAgain) {
+      patience = time_left(deadline) - kTryAgain;
+      if (patience.count() <= 0) {
         log(Level::Warning, "no other driver has come", {{"why", error.what()}});
         return kConnectionLost;
       }
