@@ -129,6 +129,9 @@ std::vector<std::string> worker_arguments(const WorkerProcessOptions& options) {
   const auto add = [&words](const char* option, const std::string& value) {
     words.insert(words.end(), {option, value});
   };
+  if (options.outlive.count() > 0) {
+    add("--outlive", std::to_string(options.outlive.count()));
+  }
   if (options.place >= 0) {
     add("--place", std::to_string(options.place));
   }

@@ -35,6 +35,7 @@ TEST_CASE("the help of a worker has the options that it reads, and no others", "
   all.place = 0;
   all.incarnation = 0;
   all.bind = "b";
+  all.outlive = std::chrono::milliseconds(1);
   std::set<std::string> read;
   for (const std::string& word : worker_arguments(all)) {
     if (word.starts_with("--")) {
