@@ -110,6 +110,7 @@ void Mirror::restart(Submission request,
   take_left(state);
   if (kept && left_) {  // the state is one of them
     keeper_ = std::move(left_->copies);
+    facts_ = std::move(left_->facts);  // this driver may be gone before it tells them again
     left_.reset();
   }
   keeper_.restart(kept);

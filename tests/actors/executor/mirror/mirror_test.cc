@@ -571,6 +571,21 @@ TEST_CASE("copies are left for the same run and state only, where their driver i
   CHECK(left->is_empty());
 
   left->expect();
+  train("one", state, [&](Mirror& mirror) { CHECK_FALSE(takes(mirror)); });
+  {
+    MirrorPair pair;
+    RankSetup setup = MirrorPair::setup(0);
+    setup.options.run = "one";
+    Mirror mirror(setup, pair.ends[0], left);
+    mirror.restart(Submission(0), 0, std::nullopt, state);
+    mirror.restart(Submission(1), 0, 0, state);  // a recovery, and then its driver is gone too
+  }
+  train("one", state, [&](Mirror& mirror) {
+    CHECK(takes(mirror));
+    mirror.committed(Submission(1), 1, state);
+  });
+  left->keep_only("");
+
   train("one", state, [&](Mirror& mirror) {
     mirror.note(1, "facts of 1");
     mirror.forget();  // a load begins: facts of as many updates are others
