@@ -16,6 +16,7 @@
 #include "stagecraft/actors/executor/stage/stage_runtime.h"
 #include "stagecraft/actors/launch/launcher.h"
 #include "stagecraft/actors/messages/actor_host.h"
+#include "stagecraft/actors/messages/close_transports.h"
 #include "stagecraft/actors/worker/stage_worker.h"
 #include "stagecraft/base/clock_reading.h"
 #include "stagecraft/base/process/home_process.h"
@@ -195,7 +196,7 @@ struct Crew::Impl {
     if (driver) {  // first: it needs no reports of the ranks' end
       caf::anon_send_exit(driver, caf::exit_reason::user_shutdown);
     }
-    close_transports(why, deadline);
+    close_transports(host, workers.all(), why, job.options.end_deadline, *clock);
     if (driver) {
       everybody.push_back(caf::actor_cast<caf::actor>(driver));
     }
@@ -206,23 +207,6 @@ struct Crew::Impl {
       }
     }
     host.end(everybody, deadline - clock->now());
-  }
-
-  /// Waits for the agents' answers: an actor that is told to quit before may handle that first.
-  void close_transports(const Error& why, Deadline deadline) const {
-    std::vector<Future<WorkerEnded>> told;
-    for (const Rank rank : workers.all_ranks()) {
-      if (const AgentActor& agent = workers.all()[rank.index()].agent) {
-        told.push_back(ask<WorkerEnded>(host,
-                                        agent,
-                                        agent_name(rank),
-                                        job.options.end_deadline,
-                                        EndWorker{.reason = to_chain(why)}));
-      }
-    }
-    for (const Future<WorkerEnded>& answer : told) {
-      (void)answer.wait_until(deadline, *clock);
-    }
   }
 };
 

@@ -66,22 +66,20 @@ Execution in_form_for(Dispatch dispatch, Execution execution) {
 }
 
 /// Returns what packs the facts of a state for a trainer that follows this one (MR-4).
-StepFacts step_facts(const Optimizer& optimizer,
-                     const TrainerOptions& options,
+StepFacts step_facts(const TrainerOptions& options,
                      const std::shared_ptr<const LoopStates>& loops) {
   if (options.run.empty()) {
     return nullptr;
   }
-  return [loops, name = std::string(optimizer_name(optimizer)), scales = options.loss_scaling](
-             std::int64_t updates,
-             std::uint64_t seed,
-             const LossScale& scale,
-             const FrozenUpdates& frozen) {
-    CheckpointFacts facts{.step = updates, .seed = seed, .optimizer = name};
-    facts.loss_scale = scales || scale != LossScale() ? std::optional(scale) : std::nullopt;
-    facts.loop = loops->at(updates);
-    facts.frozen = frozen;
-    return packed_facts(facts);
+  return [loops, scaling = options.loss_scaling](std::int64_t updates,
+                                                 std::uint64_t seed,
+                                                 const LossScale& scale,
+                                                 const FrozenUpdates& frozen) {
+    return packed_facts({.step = updates,
+                         .seed = seed,
+                         .loss_scale = kept_scale(scaling, scale),
+                         .loop = loops->at(updates),
+                         .frozen = frozen});
   };
 }
 
@@ -130,7 +128,7 @@ struct Trainer::Impl {
               options.device,
               options.outstanding,
               options.seed.value_or(default_seed()),
-              unused.tensors().empty() ? step_facts(optimizer, options, loops) : nullptr),
+              unused.tensors().empty() ? step_facts(options, loops) : nullptr),
         updates(entry, program, options.loss_weight),
         evaluator(entry, *crew, options, program, execution.program.evaluations()),
         state(program, options, *crew, *ledger, programs, unused) {}

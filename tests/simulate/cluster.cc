@@ -547,9 +547,7 @@ bool Processes::is_refused_memory(std::size_t bytes) {
   }
   refusal.reset();
   world_.tell(name_of(here), "gets no memory");
-  for (const Plane plane : {Plane::Control, Plane::Data}) {
-    network_.disturb(plane, world_.clock().now());
-  }
+  network_.disturb(world_.clock().now());
   return true;
 }
 
@@ -568,9 +566,7 @@ void Processes::wait_if_slow(ProcessNumber number) {
     return;
   }
   const World::Time until = now + world_.random().up_to(kSlowest);
-  for (const Plane plane : {Plane::Control, Plane::Data}) {
-    network_.disturb(plane, until);
-  }
+  network_.disturb(until);
   pause_strand(until - now);
 }
 

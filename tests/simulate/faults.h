@@ -66,8 +66,8 @@ using FaultCounts = std::array<std::int64_t, Fault::kKinds>;
                                              int ranks,
                                              std::int64_t steps);
 
-/// Lets the clocks of processes that are stopped stand still, half of them, and adds faults that
-/// are soon after others: Jump.
+/// Lets the clocks of half of the processes that are stopped stand still. Adds a Jump soon after a
+/// third of the faults.
 void strike_clocks(Random& random, int ranks, std::vector<Fault>& faults);
 
 /// Returns whether it strikes: not a process that has ended.

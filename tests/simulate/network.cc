@@ -350,9 +350,7 @@ void Network::set_clock_ahead(ProcessNumber process, World::Time::duration span)
   const World::Time now = world_.clock().now();
   world_.shift_clock(process, span);
   delay_messages(process, now + kLongestTimer);  // a deadline may be found over so much later
-  for (const Plane plane : {Plane::Control, Plane::Data}) {
-    disturb(plane, now);
-  }
+  disturb(now);
   if (process == 0) {
     driver_continued_ = now;
   }
@@ -430,6 +428,11 @@ void Network::delay_messages(ProcessNumber process, World::Time until) {
 void Network::disturb(Plane plane, World::Time until) {
   World::Time& last = disturbed_until_[index(plane)];
   last = std::max(last, until);
+}
+
+void Network::disturb(World::Time until) {
+  disturb(Plane::Control, until);
+  disturb(Plane::Data, until);
 }
 
 Network::Disturbance Network::disturb(const std::vector<Plane>& planes) {

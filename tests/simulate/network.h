@@ -122,8 +122,9 @@ class Network : public std::enable_shared_from_this<Network> {
   }
   /// Returns when faults so far cease to make messages between the driver and this process late.
   [[nodiscard]] World::Time messages_late_until(ProcessNumber process) const;
-  /// Notes that a fault lasts so long.
+  /// Notes that a fault lasts so long, on one plane or on both.
   void disturb(Plane plane, World::Time until);
+  void disturb(World::Time until);
   /// Notes that a fault lasts as long as what this returns.
   [[nodiscard]] Disturbance disturb(const std::vector<Plane>& planes = {Plane::Control,
                                                                         Plane::Data});

@@ -20,6 +20,11 @@ LossScale first_scale(const std::optional<LossScaling>& scaling,
   return saved.value_or(LossScale{.factor = scaling ? scaling->initial : 1.0});
 }
 
+std::optional<LossScale> kept_scale(const std::optional<LossScaling>& scaling,
+                                    const LossScale& scale) {
+  return scaling || scale != LossScale() ? std::optional(scale) : std::nullopt;
+}
+
 LossScale after(LossScale scale, bool skipped, const LossScaling& scaling) {
   if (skipped) {
     return {.factor = std::max(scale.factor / 2, 1.0), .good = 0, .skipped = scale.skipped + 1};

@@ -32,6 +32,10 @@ struct LossScale {
 [[nodiscard]] LossScale first_scale(const std::optional<LossScaling>& scaling,
                                     const std::optional<LossScale>& saved = std::nullopt);
 
+/// Returns the scale that a checkpoint keeps: none if neither this run nor one before has scaled.
+[[nodiscard]] std::optional<LossScale> kept_scale(const std::optional<LossScaling>& scaling,
+                                                  const LossScale& scale);
+
 /// Returns the scale of the next step.
 [[nodiscard]] LossScale after(LossScale scale, bool skipped, const LossScaling& scaling);
 

@@ -42,8 +42,8 @@ struct StepOrder {
   std::int32_t accumulated = 0;
   /// False if other batches of the update follow. The step then ends before sums, vote and update.
   bool updates = true;
-  /// What only the driver knows of the state before the step, for a driver that follows this one:
-  /// packed_facts; empty without TrainerOptions::run.
+  /// Holds packed_facts of the state before the step. Only the driver knows them, and a driver that
+  /// follows it needs them. Empty without TrainerOptions::run.
   std::string facts;
   LocalBatch local;  ///< read by the ranks themselves; if it has no source, inputs are sent
 };

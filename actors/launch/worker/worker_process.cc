@@ -20,6 +20,7 @@
 #include "stagecraft/actors/launch/worker/end_now.h"
 #include "stagecraft/actors/launch/worker/worker_host.h"
 #include "stagecraft/actors/messages/caf_types.h"
+#include "stagecraft/actors/messages/close_transports.h"
 #include "stagecraft/actors/security/temporary_credentials.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/host_name.h"
@@ -91,16 +92,11 @@ void end_ranks(ActorHost& host, const std::vector<Worker>& ranks, LeftCopies& le
   left.expect();
   const Error why(Errc::ClusterClosed, kConnectionLost);
   const Deadline deadline = std::chrono::steady_clock::now() + kEndOfRanks;
-  std::vector<Future<WorkerEnded>> closed;
+  close_transports(host, ranks, why, kEndOfRanks, *Clock::steady());
   std::vector<caf::actor> all;
   for (const Worker& rank : ranks) {
-    closed.push_back(ask<WorkerEnded>(
-        host, rank.agent, "an agent", kEndOfRanks, EndWorker{.reason = to_chain(why)}));
     all.push_back(caf::actor_cast<caf::actor>(rank.agent));
     all.push_back(caf::actor_cast<caf::actor>(rank.plan_thread));
-  }
-  for (const Future<WorkerEnded>& answer : closed) {  // first: then no rank waits any more
-    (void)answer.wait_until(deadline);
   }
   host.end(all, time_left(deadline));
   left.hand_on();

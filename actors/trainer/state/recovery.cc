@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-/// A rank of the trainer before may have left copies of the rank before it alone.
+/// Returns whether a rank of the trainer before has left copies of its own states.
 bool has_left_copies(const StateListing& listing) {
   return !listing.facts.empty();
 }
@@ -36,8 +36,12 @@ std::optional<CheckpointFacts> facts_of(const std::vector<StateListing>& listing
   for (const StateListing& listing : listings) {
     const auto found = std::ranges::find(listing.own, updates);
     if (has_left_copies(listing) && found != listing.own.end()) {
-      return unpacked_facts(
-          listing.facts.at(static_cast<std::size_t>(found - listing.own.begin())));
+      const auto position = static_cast<std::size_t>(found - listing.own.begin());
+      if (position >= listing.facts.size()) {
+        throw Error(Errc::Internal,
+                    peer_name(listing.rank) + " has left a state without its facts");
+      }
+      return unpacked_facts(listing.facts[position]);
     }
   }
   return std::nullopt;

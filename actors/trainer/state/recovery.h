@@ -23,15 +23,13 @@ struct StateCopies {
 struct Recovery {
   std::int64_t updates = 0;
   bool from_mirrors = false;  ///< else from ranks that train copies of the same stages
-  /// Of the state, if ranks of another trainer have left it (MR-4).
-  std::optional<CheckpointFacts> facts = {};
+  std::optional<CheckpointFacts> facts = {};  ///< if ranks of another trainer have left it (MR-4)
 };
 
-/// Takes all ranks back to the newest state of which every rank has a copy in mirrors (MI-1);
-/// or of the newest that the ranks of a trainer before have left, if any has (MR-4);
-/// without mirrors, or if these have none, to the newest that ranks with copies of all stages have
-/// (LV-1). Tensors of LV-1 travel over this process, as those of a
-/// checkpoint do.
+/// Takes all ranks back to the newest state of which every rank has a copy in mirrors (MI-1), or
+/// one that a trainer before has left, if there are any (MR-4); without mirrors, or if these have
+/// none, to the newest that ranks with copies of all stages have (LV-1). Tensors of LV-1 travel
+/// over this process, as those of a checkpoint do.
 /// Requires: no step is in progress, and workers that replaced others have their setup.
 /// Errors: WorkerLost if there is no complete state; those of a rank that does not answer.
 Recovery recover(Crew& crew, TrainerState& state, const StateCopies& copies);

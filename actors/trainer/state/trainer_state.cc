@@ -147,8 +147,7 @@ ModuleState TrainerState::named_by_module(const std::map<std::string, at::Tensor
 }
 
 std::optional<LossScale> TrainerState::loss_scale() const {
-  const LossScale scale = ledger_.loss_scale();
-  return options_.loss_scaling || scale != LossScale() ? std::optional(scale) : std::nullopt;
+  return kept_scale(options_.loss_scaling, ledger_.loss_scale());
 }
 
 ModuleState TrainerState::read_module() {

@@ -1,13 +1,12 @@
 #include "stagecraft/tools/train/job/run_name.h"
 
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <system_error>
 
 #include <fmt/format.h>
 
+#include "stagecraft/actors/watch/watch_access.h"
 #include "stagecraft/base/error.h"
 #include "stagecraft/base/files/whole_file.h"
 
@@ -15,15 +14,6 @@ namespace stagecraft::tools {
 namespace {
 
 constexpr std::size_t kDigits = 32;
-
-std::string new_name() {
-  std::random_device source;
-  std::string name;
-  while (name.size() < kDigits) {
-    name += fmt::format("{:08x}", static_cast<std::uint32_t>(source()));
-  }
-  return name;
-}
 
 }  // namespace
 
@@ -42,7 +32,7 @@ std::string run_name_in(const std::string& folder) {
                             "to the workers of before",
                             path.string()));
   }
-  name = new_name();
+  name = make_token();
   WholeFile made(path.string());
   made.write(name);
   made.publish();

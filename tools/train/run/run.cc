@@ -129,30 +129,23 @@ void TrainRun::load(const std::string& path) {
   if (one_process_) {
     one_process_->load(read_checkpoint(path));
   }
-  if (plateau_ && file.header().loop) {
-    loop_ = *file.header().loop;
-    scale_rate(loop_.watch.rate_factor);
-  }
+  go_on_from(file.header().loop);
   other_processors_ = other_processors(file.header().processors, trainer_->processors());
 }
 
 bool TrainRun::attach() {
-  try {
-    (void)trainer_->recover();
-  } catch (const Error& error) {
-    if (error.code() != Errc::WorkerLost || error.context().rank) {
-      throw;
-    }
-    return false;  // no copies, or not those of all ranks
-  }
-  if (trainer_->steps() <= job_.start.resumed_at.value_or(0)) {
+  if (!recover_from_copies(*trainer_) || trainer_->steps() <= job_.start.resumed_at.value_or(0)) {
     return false;
   }
-  if (const std::optional<LoopState> loop = trainer_->loop_state(); plateau_ && loop) {
+  go_on_from(trainer_->loop_state());
+  return true;
+}
+
+void TrainRun::go_on_from(const std::optional<LoopState>& loop) {
+  if (plateau_ && loop) {
     loop_ = *loop;
     scale_rate(loop_.watch.rate_factor);
   }
-  return true;
 }
 
 bool TrainRun::has_more_steps() const {

@@ -60,6 +60,8 @@ class TrainRun {
   /// Goes on from what workers have left of an earlier command, if it is not older than the newest
   /// checkpoint. Returns whether it did.
   bool attach();
+  /// Takes over what evaluations have shown before, for plateau_.
+  void go_on_from(const std::optional<LoopState>& loop);
   void report_start();
   void report_watch();
   void report_cut();

@@ -102,6 +102,18 @@ void load_checkpoint(Trainer& trainer, const CheckpointReader& file, const Train
       file, options.keeping.seed_from == SeedChoice::Option ? SeedFrom::Trainer : SeedFrom::Same);
 }
 
+bool recover_from_copies(Trainer& trainer) {
+  try {
+    (void)trainer.recover();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != Errc::WorkerLost || error.context().rank) {
+      throw;
+    }
+    return false;
+  }
+}
+
 RunRecovery::RunRecovery(const TrainJob& job,
                          const Cluster& cluster,
                          const WorkerLogs& logs,
@@ -190,27 +202,11 @@ void RunRecovery::note_replaced(Healed& healed) {
   workers_ = now;
 }
 
-/// Returns false if no copies have a whole state. An error about a lost rank names it.
-bool RunRecovery::recover(Trainer& trainer) const {
-  if (!job_.mirrors && !has_copies_) {
-    return false;
-  }
-  try {
-    (void)trainer.recover();
-    return true;
-  } catch (const Error& error) {
-    if (error.code() != Errc::WorkerLost || error.context().rank) {
-      throw;
-    }
-    return false;
-  }
-}
-
 /// Keeps RR-1.
 void RunRecovery::restore(std::optional<Trainer>& trainer,
                           RunCheckpoints& checkpoints,
                           Healed& healed) const {
-  if (trainer && recover(*trainer)) {
+  if (trainer && (job_.mirrors || has_copies_) && recover_from_copies(*trainer)) {
     healed.from = trainer->recovered_from_mirrors() ? Healed::From::Mirrors : Healed::From::Copies;
     return;
   }

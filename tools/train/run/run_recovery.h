@@ -54,6 +54,10 @@ struct Healed {
 /// Loads a checkpoint, with the seed that --seed-from names.
 void load_checkpoint(Trainer& trainer, const CheckpointReader& file, const TrainOptions& options);
 
+/// Takes the ranks back to the newest state of which there are copies. Returns false if no copies
+/// have a whole state. Errors: those of Trainer::recover about a lost rank, and others.
+[[nodiscard]] bool recover_from_copies(Trainer& trainer);
+
 class RunRecovery {
  public:
   /// `make_trainer`: as at the start of the run. `job`, `cluster` and `logs` outlive it.
@@ -89,7 +93,6 @@ class RunRecovery {
   void replace(const Error& failure, const std::function<bool()>& ends, Healed& healed);
   void note_replaced(Healed& healed);
   void restore(std::optional<Trainer>& trainer, RunCheckpoints& checkpoints, Healed& healed) const;
-  [[nodiscard]] bool recover(Trainer& trainer) const;
 
   const TrainJob& job_;
   const Cluster& cluster_;

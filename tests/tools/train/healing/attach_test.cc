@@ -132,7 +132,7 @@ class Attached {
 
 TEST_CASE("a run goes on with its workers' state after its command was killed, twice (MR-4)",
           "[tools][attach][processes]") {
-  // What only a driver knows: the scale of losses, and what evaluations have shown.
+  // Only a driver knows the scale of losses, and what evaluations have shown.
   Attached run({"--precision",
                 "fp16",
                 "--lr-schedule",
