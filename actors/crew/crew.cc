@@ -226,7 +226,9 @@ Crew::Crew(Launcher& launcher,
     impl_->workers.launch(std::move(setup));
   }
   impl_->hand_out_plan(impl_->workers.all_ranks(), /*join=*/false);
-  impl_->transfer.write(initial_weights(impl_->job.program->graph, impl_->transfer.list()), 0);
+  const auto no_facts = [] { return std::string(); };  // another driver makes these weights again
+  impl_->transfer.write(
+      initial_weights(impl_->job.program->graph, impl_->transfer.list()), 0, no_facts);
   impl_->start_driver();
 }
 
@@ -272,8 +274,9 @@ std::vector<std::vector<StateTensor>> Crew::read_gradients() {
 
 void Crew::write_state(const StateOfRank& state_of,
                        std::int64_t updates,
+                       const std::function<std::string()>& facts,
                        const std::function<void()>& forgotten) {
-  impl_->transfer.write(state_of, updates, forgotten);
+  impl_->transfer.write(state_of, updates, facts, forgotten);
 }
 
 Deadline Crew::deadline(std::chrono::milliseconds patience) const {
@@ -284,8 +287,8 @@ bool Crew::wait(Rank rank, const Future<at::Tensor>& awaited, Deadline deadline)
   return impl_->workers.wait(rank, awaited, deadline);
 }
 
-void Crew::take_mirrors(const RecoveryPoint& point) {
-  impl_->transfer.take_mirrors(point);
+void Crew::take_mirrors(const RecoveryPoint& point, const std::string& facts) {
+  impl_->transfer.take_mirrors(point, facts);
 }
 
 std::vector<std::optional<StatusReply>> Crew::status(std::chrono::milliseconds limit) {

@@ -69,9 +69,10 @@ class Crew {
   [[nodiscard]] std::vector<std::vector<StateTensor>> read_gradients();
   void write_state(const StateOfRank& state_of,
                    std::int64_t updates,
+                   const std::function<std::string()>& facts,
                    const std::function<void()>& forgotten = nullptr);
   /// Makes every rank restore its copy of this state. A lost rank gets it from its keeper.
-  void take_mirrors(const RecoveryPoint& point);
+  void take_mirrors(const RecoveryPoint& point, const std::string& facts);
 
   /// Returns the calls that restore the weights after a failed update (recovery_advice.h).
   [[nodiscard]] std::string_view advice() const;

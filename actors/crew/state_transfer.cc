@@ -81,13 +81,14 @@ void StateTransfer::announce(Submission request) const {
   std::vector<Asked<StateTaken>> announced;
   for (const Rank rank : workers_.all_ranks()) {
     announced.push_back(workers_.ask_rank<StateTaken>(
-        rank, TakeState{.request = request, .announced = true, .names = {}}));
+        rank, TakeState{.request = request, .announced = true, .names = {}, .facts = {}}));
   }
   workers_.gather(announced);
 }
 
 void StateTransfer::write(const StateOfRank& state_of,
                           std::int64_t updates,
+                          const std::function<std::string()>& facts,
                           const std::function<void()>& forgotten) const {
   const Submission request = ledger_->next_request();
   for (const Rank rank : workers_.all_ranks()) {
@@ -96,7 +97,7 @@ void StateTransfer::write(const StateOfRank& state_of,
       announce(request);
       forgotten();
     }
-    TakeState order{.request = request, .names = {}, .updates = updates};
+    TakeState order{.request = request, .names = {}, .updates = updates, .facts = facts()};
     std::size_t sent = 0;
     for (StateTensor& state : of_rank) {
       here_->send(rank, state_tag(plan_, request, sent++), std::move(state.tensor));
@@ -111,7 +112,7 @@ Rank StateTransfer::keeper_of(Rank rank) const {
   return Rank((rank.value + 1) % workers_.ranks());
 }
 
-void StateTransfer::take_mirrors(const RecoveryPoint& point) const {
+void StateTransfer::take_mirrors(const RecoveryPoint& point, const std::string& facts) const {
   const Submission request = ledger_->next_request();
   const Epoch current(*epoch_);
   std::vector<Asked<StateListing>> sent;
@@ -133,7 +134,8 @@ void StateTransfer::take_mirrors(const RecoveryPoint& point) const {
                                                             .updates = point.updates,
                                                             .from = sources[rank.index()],
                                                             .epoch = current,
-                                                            .kept = point.kept}));
+                                                            .kept = point.kept,
+                                                            .facts = facts}));
   }
   for (const Rank rank : workers_.all_ranks()) {
     const Rank source = sources[rank.index()];

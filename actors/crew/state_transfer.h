@@ -39,13 +39,15 @@ class StateTransfer {
   /// Replaces the state of every rank by that after `updates` updates, which the ranks have had.
   /// Holds the state of one rank at a time. Nothing has changed if the first call of `state_of`
   /// throws.
+  /// `facts`: of the state (TakeState::facts); asked for after `forgotten`.
   /// With `forgotten` it may be a state that they have not had: as many updates need not give its
   /// bits. Then all ranks forget theirs before the first takes its part, and `forgotten` is called.
   void write(const StateOfRank& state_of,
              std::int64_t updates,
+             const std::function<std::string()>& facts,
              const std::function<void()>& forgotten = nullptr) const;
   /// Makes every rank restore its copy of this state. A lost rank gets it from its keeper.
-  void take_mirrors(const RecoveryPoint& point) const;
+  void take_mirrors(const RecoveryPoint& point, const std::string& facts) const;
 
  private:
   [[nodiscard]] std::vector<StateListing> ask(const std::vector<StatePick>& picks,

@@ -183,11 +183,9 @@ class Driver {
   void start_with_its_rule(Submission submission, const StepInput& input) {
     try {
       rate_ = rate_of(input);
-      facts_ = input.facts ? input.facts(setup_.ledger->committed(),
-                                         input.seed,
-                                         setup_.ledger->loss_scale(),
-                                         setup_.ledger->frozen_updates())
-                           : std::string();
+      facts_ = input.program == kTraining
+                   ? setup_.ledger->facts(setup_.ledger->committed(), input.seed)
+                   : std::string();
       group_numbers_ = input.program == kTraining && input.updates
                            ? setup_.ledger->begin_update(input.frozen)
                            : std::vector<std::int64_t>();

@@ -8,8 +8,13 @@
 
 namespace stagecraft {
 
-StepLedger::StepLedger(const std::optional<LossScaling>& scaling, GroupUpdates groups)
-    : scaling_(scaling), scales_{{0, first_scale(scaling)}}, groups_(std::move(groups)) {}
+StepLedger::StepLedger(const std::optional<LossScaling>& scaling,
+                       GroupUpdates groups,
+                       StateFacts facts)
+    : scaling_(scaling),
+      facts_(std::move(facts)),
+      scales_{{0, first_scale(scaling)}},
+      groups_(std::move(groups)) {}
 
 EnteredStep StepLedger::enter(StepInput input, int most) {
   const process_end::Elsewhere waiting;
@@ -113,6 +118,17 @@ LossScale StepLedger::loss_scale() const {
 FrozenUpdates StepLedger::frozen_updates() const {
   const std::scoped_lock lock(mutex_);
   return groups_.frozen(updates_in(committed_));
+}
+
+std::string StepLedger::facts(std::int64_t updates, std::uint64_t seed) const {
+  if (!facts_) {
+    return {};
+  }
+  std::unique_lock lock(mutex_);
+  const LossScale scale = scale_after(updates);
+  const FrozenUpdates frozen = groups_.frozen(updates_in(updates));
+  lock.unlock();
+  return facts_(updates, seed, scale, frozen);
 }
 
 void StepLedger::note_partial_update(bool skipped) {

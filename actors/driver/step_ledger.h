@@ -33,8 +33,9 @@
 
 namespace stagecraft {
 
-/// StepFacts returns StepOrder::facts, with these parts of them. Called on the driver's thread.
-using StepFacts = std::function<std::string(
+/// StateFacts packs what only the driver's process knows of a state (StepOrder::facts), with these
+/// parts of it. Any thread may call it.
+using StateFacts = std::function<std::string(
     std::int64_t updates, std::uint64_t seed, const LossScale&, const FrozenUpdates&)>;
 
 struct StepInput {
@@ -52,7 +53,6 @@ struct StepInput {
   std::int64_t update = 0;
   std::int32_t batch = 0;
   bool updates = true;  ///< it is the last batch of the update
-  StepFacts facts;      ///< empty: nobody needs them
   /// Futures of the plan's results, in their order. The driver puts them here before it orders the
   /// step. Null if the plan has none.
   std::shared_ptr<std::vector<Future<at::Tensor>>> results;
@@ -66,7 +66,8 @@ struct EnteredStep {
 class StepLedger {
  public:
   explicit StepLedger(const std::optional<LossScaling>& scaling = std::nullopt,
-                      GroupUpdates groups = {});
+                      GroupUpdates groups = {},
+                      StateFacts facts = nullptr);
 
   /// Enters a step. Waits first while `most` steps are in progress.
   /// Errors: ClusterClosed after close(); the error of break_down().
@@ -104,6 +105,9 @@ class StepLedger {
   [[nodiscard]] LossScale loss_scale() const;
   /// Returns the groups that were frozen in updates so far.
   [[nodiscard]] FrozenUpdates frozen_updates() const;
+  /// Returns the facts of the state after so many updates, which has been or is about to be; empty
+  /// if nobody needs them. `seed`: of the steps after it.
+  [[nodiscard]] std::string facts(std::int64_t updates, std::uint64_t seed) const;
   /// Notes the update after these, which some ranks made in a step that failed: recovery may go
   /// forward to it.
   void note_partial_update(bool skipped);
@@ -142,6 +146,7 @@ class StepLedger {
   std::int64_t numbers_ = 0;
   std::int64_t committed_ = 0;
   const std::optional<LossScaling> scaling_;
+  const StateFacts facts_;
   /// By the number of updates after which they hold. Between two of them only `good` counts on.
   std::map<std::int64_t, LossScale> scales_;
   GroupUpdates groups_;

@@ -140,6 +140,7 @@ struct TakeState {
   Rank from = kDriver;
   Epoch epoch{};          ///< of that copy
   std::int64_t kept = 0;  ///< RecoveryPoint::kept, with a packed copy
+  std::string facts;      ///< of the state, as those of a StepOrder
 };
 
 struct StateTaken {
@@ -213,7 +214,7 @@ decltype(auto) visit_fields(StateListing& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(TakeState& m, V&& v) {
-  return v(m.request, m.announced, m.names, m.updates, m.from, m.epoch, m.kept);
+  return v(m.request, m.announced, m.names, m.updates, m.from, m.epoch, m.kept, m.facts);
 }
 template <class V>
 decltype(auto) visit_fields(StateTaken& m, V&& v) {

@@ -31,7 +31,7 @@ namespace stagecraft {
 
 /// The version of these messages and those of actors/messages/messages.h. Increase it with every
 /// change of their form or meaning.
-inline constexpr std::uint32_t kProtocol = 11;
+inline constexpr std::uint32_t kProtocol = 12;
 
 struct Hello {
   std::uint32_t protocol = kProtocol;
@@ -57,6 +57,7 @@ struct Join {
 struct Joined {
   ErrorChain error;
   bool later = false;  ///< there is no place for it yet: it may ask again
+  bool taken = false;  ///< and another worker has it
 };
 
 struct PeerPlace {
@@ -124,7 +125,7 @@ decltype(auto) visit_fields(Join& m, V&& v) {
 }
 template <class V>
 decltype(auto) visit_fields(Joined& m, V&& v) {
-  return v(m.error, m.later);
+  return v(m.error, m.later, m.taken);
 }
 template <class V>
 decltype(auto) visit_fields(PeerPlace& m, V&& v) {

@@ -1,16 +1,22 @@
 #include "stagecraft/actors/trainer/launch_crew.h"
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "stagecraft/actors/trainer/steps/kept_futures.h"
 #include "stagecraft/base/log.h"
 #include "stagecraft/base/process/process_end.h"
 #include "stagecraft/compiler/libtorch/thread_count.h"
+#include "stagecraft/compiler/program/compiled_program.h"
+#include "stagecraft/scheduler/strategy/strategy_text.h"
 
 namespace stagecraft {
 namespace {
@@ -36,6 +42,18 @@ void warn_of_too_many_threads(const Plan& plan, int threads_per_worker) {
            {"processors", processors}});
     });
   }
+}
+
+/// Returns the name under which ranks leave their copies: that of the run, and of what says which
+/// state each rank has. A rank sees if its own copies are of another state, but not if those are
+/// which it keeps for another rank.
+std::string name_of_copies(const std::string& run, const Execution& execution) {
+  const std::string states =
+      fmt::format("{}{}\n{}",
+                  to_string(execution.strategy),
+                  fmt::join(execution.sized.parameter_names(), " "),
+                  fmt::join(execution.sized.compiled().assignment.stage_of, " "));
+  return run.empty() ? "" : fmt::format("{} {:016x}", run, std::hash<std::string>()(states));
 }
 
 }  // namespace
@@ -67,6 +85,7 @@ std::unique_ptr<Crew> launch_crew(const Cluster& cluster,
     job.decidable = std::make_shared<const DecidableTasks>(
         decidable_tasks(*job.train, execution.schedule, execution.layout, execution.stage_graph()));
   }
+  job.options.run = name_of_copies(options.run, execution);
   job.options.tells_values = options.on_column || options.decide;
   if (options.column_tensors) {
     const Rank drivers = execution.has_driver_row ? execution.plan->ranks.back().rank : kDriver;

@@ -65,10 +65,12 @@ Execution in_form_for(Dispatch dispatch, Execution execution) {
   return execution;
 }
 
-/// Returns what packs the facts of a state for a trainer that follows this one (MR-4).
-StepFacts step_facts(const TrainerOptions& options,
-                     const std::shared_ptr<const LoopStates>& loops) {
-  if (options.run.empty()) {
+/// Returns what packs the facts of a state for a trainer that follows this one (MR-4), if that can
+/// have the state.
+StateFacts state_facts(const TrainerOptions& options,
+                       const std::shared_ptr<const LoopStates>& loops,
+                       const UnusedState& unused) {
+  if (options.run.empty() || !unused.tensors().empty()) {
     return nullptr;
   }
   return [loops, scaling = options.loss_scaling](std::int64_t updates,
@@ -99,11 +101,13 @@ struct Trainer::Impl {
   const Program& program = execution.sized;
   const Optimizer optimizer;
   const TrainerOptions options;
-  const std::shared_ptr<StepLedger> ledger = std::make_shared<StepLedger>(
-      options.loss_scaling, GroupUpdates(options.groups, program.parameter_names()));
-  KnownPrograms programs{program, execution.plan, execution.strategy, execution.layout};
   UnusedState unused = unused_of(program);
   const std::shared_ptr<LoopStates> loops = std::make_shared<LoopStates>(loop_states_of(options));
+  const std::shared_ptr<StepLedger> ledger =
+      std::make_shared<StepLedger>(options.loss_scaling,
+                                   GroupUpdates(options.groups, program.parameter_names()),
+                                   state_facts(options, loops, unused));
+  KnownPrograms programs{program, execution.plan, execution.strategy, execution.layout};
   std::unique_ptr<Crew> crew;
   StepEntry entry;
   Updates updates;
@@ -127,11 +131,12 @@ struct Trainer::Impl {
               unused.tensors(),
               options.device,
               options.outstanding,
-              options.seed.value_or(default_seed()),
-              unused.tensors().empty() ? step_facts(options, loops) : nullptr),
+              options.seed.value_or(default_seed())),
         updates(entry, program, options.loss_weight),
         evaluator(entry, *crew, options, program, execution.program.evaluations()),
-        state(program, options, *crew, *ledger, programs, unused) {}
+        state(program, options, *crew, *ledger, programs, unused, [this](std::int64_t after) {
+          return ledger->facts(after, entry.seed());
+        }) {}
 
   /// Returns the processors as CheckpointFacts has them.
   [[nodiscard]] std::vector<std::string> processors() const {

@@ -211,7 +211,7 @@ StepReport StageWorker::run(const StepOrder& m) {
   return answer(StepReport{.submission = m.submission}, [&](StepReport& report) {
     check_phase("StepOrder");
     committed_.clear();
-    if (!m.facts.empty() && executor_->mirror() != nullptr) {
+    if (executor_->mirror() != nullptr) {
       mirror().note(m.step.value, m.facts);
     }
     LocalRead local;
@@ -307,7 +307,8 @@ StateTaken StageWorker::take_state(const TakeState& m) {
       mirror().restart(m.request,
                        m.updates,
                        m.from == kDriver ? std::nullopt : std::optional(m.kept),
-                       executor_->state());
+                       executor_->state(),
+                       m.facts);
     }
   });
 }

@@ -41,13 +41,17 @@ struct Classifier : torch::nn::Module {
       experts.push_back(
           register_module("experts" + std::to_string(i), std::make_shared<Experts>(o)));
     }
-    norm = register_module("norm", torch::nn::BatchNorm1d(o.width));
+    if (o.statistics || o.spare) {
+      norm = register_module("norm", torch::nn::BatchNorm1d(o.width));
+    }
     if (o.tied) {
       shared = register_module("shared", torch::nn::Linear(o.width, o.width));
     } else {
       head = register_module("head", torch::nn::Linear(o.width, o.classes));
     }
-    register_parameter("spare", torch::ones({3}));
+    if (o.spare) {
+      register_parameter("spare", torch::ones({3}));
+    }
     if (o.frozen) {
       embed->weight.requires_grad_(false);
       for (int i = 0; i < o.layers / 2; ++i) {

@@ -25,6 +25,7 @@ struct ModelOptions {
   bool linear = false;       ///< layers without activation and shortcut, which compute little
   std::int64_t classes = 5;  ///< another number makes another model
   std::int64_t width = 8;
+  bool spare = true;       ///< has parameters that no stage uses
   bool frozen = false;     ///< the embedding and the first half of the layers do not train
   bool tied = false;       ///< the head is the embedding; three of the layers share a block
   bool recompute = false;  ///< of all stages

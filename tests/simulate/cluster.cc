@@ -151,11 +151,12 @@ void Processes::Child::kill() const {
   }
 }
 
-Processes::Processes(Network& network, int ranks)
+Processes::Processes(Network& network, int ranks, bool outlives)
     : network_(network),
       world_(network.world()),
+      outlives_(outlives),
       options_{.program = "/proc/self/exe",
-               .workers_come = world_.random().one_in(2),
+               .workers_come = world_.random().one_in(2) || outlives,
                .silence = Network::kSilence,
                .join_deadline = kJoinLimit},
       current_(static_cast<std::size_t>(ranks), kNobody) {
@@ -200,6 +201,7 @@ std::string Processes::name_of(ProcessNumber process) const {
 // ---- the launcher -------------------------------------------------------------------------------
 
 void Processes::begin_fleet() {
+  ++drivers_;
   auto ground = std::make_unique<Ground>(*this);
   ground_ = ground.get();
   std::shared_ptr<const WorkerWay> way =
@@ -237,6 +239,7 @@ ProcessNumber Processes::connect(int place) {
   const ProcessNumber number = ++last_process_;
   Process& process = processes_[number];
   process.place = place;
+  process.driver = drivers_;
   process.worker = worker_name(place);
   network_.begin(number);
   process.admission =
@@ -268,9 +271,82 @@ ProcessNumber Processes::begin(const PlaceTurn& turn,
 }
 
 void Processes::bring(const PlaceTurn& turn) {
+  const auto is_of_place = [&](ProcessNumber one) {
+    return processes_.at(one).place == turn.place;
+  };
+  if (std::ranges::none_of(staying_, is_of_place)) {
+    const auto [begin, end] = coming_.equal_range(turn.place);
+    const std::multimap<int, Left> waiting(begin, end);
+    coming_.erase(begin, end);
+    for (const auto& [place, left] : waiting) {
+      come(place, left);
+    }
+    if (waiting.empty()) {
+      come(turn.place, {});
+    }
+  }
+}
+
+bool Processes::has_successor(ProcessNumber number) const {
+  const Process& process = processes_.at(number);
+  const bool was_last = process.has_joined && !process.is_left_behind;
+  return std::ranges::any_of(processes_, [&](const auto& entry) {
+    const Process& other = entry.second;
+    return entry.first != number && other.place == process.place && other.has_joined &&
+           (other.driver > process.driver || (other.driver == process.driver && !was_last));
+  });
+}
+
+void Processes::come(int place, const Left& left) {
   const bool says_place = world_.random().one_in(2);
-  const PlaceTurn any{.place = turn.place, .incarnation = -1};
-  (void)begin(any, says_place, kJoinLimit, nullptr);
+  const PlaceTurn any{.place = place, .incarnation = -1};
+  Process& process = processes_.at(begin(any, says_place, kJoinLimit, nullptr));
+  process.has_outlived = left.copies != nullptr && !left.copies->is_empty() &&
+                         processes_.at(left.from).driver < drivers_ && !has_successor(left.from);
+  if (outlives_) {
+    process.left = left.copies != nullptr ? left.copies : std::make_shared<LeftCopies>();
+  }
+}
+
+/// A batch system does so if there are none.
+void Processes::come_back(int place, const Left& left) {
+  if (fleet_ == nullptr || ground_->admission() == nullptr) {
+    coming_.emplace(place, left);
+    return;
+  }
+  const ProcessNumber before = current_[static_cast<std::size_t>(place)];
+  come(place, left);
+  if (before != kNobody && processes_.at(before).driver == drivers_) {
+    current_[static_cast<std::size_t>(place)] = before;  // whose end the driver has to learn yet
+  }
+}
+
+/// As run_worker_process does. The ranks end one after the other, and leave their copies.
+void Processes::outlive(ProcessNumber number, const std::string& why) {
+  Process& process = processes_.at(number);
+  const std::shared_ptr<LeftCopies> left = process.left;
+  const std::weak_ptr<LeftCopies> lent = process.lent;
+  const bool has_ranks = !process.actors.empty();
+  left->expect();
+  staying_.erase(number);
+  end(number, "has no driver any more: " + why);
+  staying_.insert(number);
+  const auto look = [this, number, left, lent, has_ranks](const auto& again) -> void {
+    if (!lent.expired()) {
+      world_.at(world_.clock().now() + 1ms, if_alive([again] { again(again); }));
+      return;
+    }
+    left->hand_on();
+    staying_.erase(number);
+    const bool is_killed = world_.random().one_in(16);
+    const bool has_nothing = is_killed || (has_ranks && left->is_empty());
+    world_.tell(name_of(number),
+                is_killed     ? "is killed meanwhile"
+                : has_nothing ? "has no copies, and ends"
+                              : "waits for another driver");
+    come_back(processes_.at(number).place, has_nothing ? Left() : Left{left, number});
+  };
+  look(look);
 }
 
 /// As run_worker_process does.
@@ -288,7 +364,13 @@ void Processes::join(ProcessNumber number, const Join& said, std::chrono::millis
                         [this, number](Rank rank, std::shared_ptr<Transport> end) {
                           return start_rank(number, rank, std::move(end));
                         },
-                    .ended = {}});
+                    .ended = {},
+                    .taken =
+                        [left = process.left] {
+                          if (left != nullptr) {
+                            left->drop();
+                          }
+                        }});
   const auto end_with = [this, number](const std::string& why) {
     if (network_.has_ended(number)) {
       return;
@@ -296,6 +378,12 @@ void Processes::join(ProcessNumber number, const Join& said, std::chrono::millis
     trouble(processes_.at(number), number);
     // Until it ends, the process goes on, and nobody may take what it does for the work of a rank.
     const auto end_it = [this, number, why] {
+      const Process& ends = processes_.at(number);
+      const bool has_driver = ground_ != nullptr && ends.driver == drivers_;
+      if (ends.left != nullptr && (why == kConnectionLost || !has_driver)) {
+        outlive(number, why);
+        return;
+      }
       world_.tell(name_of(number), "ends: " + why);
       end(number, exit_text(why));
     };
@@ -365,15 +453,22 @@ Worker Processes::start_rank(ProcessNumber number, Rank rank, std::shared_ptr<Tr
       simulation::refuse_memory();
     }
   };
-  const Worker worker = launch_thread(host(),
-                                      rank,
-                                      std::move(end),
-                                      process.served->values,
-                                      [disturb](const WorkerContext& context, const LoadPlan& m) {
-                                        RankSetup setup = received_setup(context, m);
-                                        setup.options.before_instruction = disturb;
-                                        return setup;
-                                      });
+  std::shared_ptr<LeftCopies> lent = process.lent.lock();
+  if (process.left != nullptr && lent == nullptr) {
+    lent = {process.left.get(), [left = process.left](LeftCopies*) {}};
+    process.lent = lent;
+  }
+  const Worker worker = launch_thread(
+      host(),
+      rank,
+      std::move(end),
+      process.served->values,
+      [disturb](const WorkerContext& context, const LoadPlan& m) {
+        RankSetup setup = received_setup(context, m);
+        setup.options.before_instruction = disturb;
+        return setup;
+      },
+      std::move(lent));
   const auto as_handle = [&](const caf::actor& actor) {
     process.actors.push_back(actor);
     return network_.handle(caf::actor_cast<caf::strong_actor_ptr>(actor), number, 0);
@@ -408,6 +503,10 @@ void Processes::end(ProcessNumber number, const std::string& how) {
     caf::anon_send_exit(actor, caf::exit_reason::kill);
   }
   process.served.reset();
+  process.left.reset();
+  if (staying_.erase(number) > 0) {
+    come_back(process.place, {});
+  }
 }
 
 void Processes::trouble(Process& process, ProcessNumber number) {
@@ -653,7 +752,14 @@ bool Processes::end_driver() {
 void Processes::begin_driver() {
   world_.begin_driver();
   world_.tell("driver", "begins again");
-  std::ranges::fill(current_, kNobody);
+  for (ProcessNumber& number : current_) {
+    if (number != kNobody && !network_.has_ended(number) && !world_.is_stopped(number) &&
+        processes_.at(number).left != nullptr) {
+      staying_.insert(number);
+    } else {
+      number = kNobody;
+    }
+  }
   begin_fleet();
 }
 
@@ -716,7 +822,7 @@ std::map<Rank, World::Time> Processes::late_copies() const {
 
 void Processes::gave_up(ProcessNumber number) {
   Process& process = processes_.at(number);
-  process.is_given_up = true;
+  process.is_given_up = process.is_left_behind = true;
   process.lost = world_.clock().now();
   process.node.reset();
   trouble(process, number);

@@ -5,7 +5,8 @@
 /// of each worker process are those of the library. This is the ground on which they stand: it
 /// begins processes, lets them find out what happens to them, and ends them.
 /// Some runs have workers that the driver starts, as its children. In the others workers come by
-/// themselves, and sometimes more of them than there are places.
+/// themselves, and sometimes more of them than there are places. Workers that outlive their drivers
+/// come back, as processes of new numbers.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "stagecraft/actors/executor/mirror/left_copies.h"
 #include "stagecraft/actors/launch/fleet/fleet.h"
 #include "stagecraft/actors/launch/launcher.h"
 #include "stagecraft/actors/launch/worker/worker_host.h"
@@ -41,8 +43,8 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
  public:
   static constexpr std::chrono::milliseconds kSlowest{200};
 
-  /// Views the network.
-  Processes(Network& network, int ranks);
+  /// Views the network. `outlives`: so do workers their drivers.
+  Processes(Network& network, int ranks, bool outlives);
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
   ~Processes() override;
@@ -85,7 +87,8 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// Kills the driver's process.
   bool end_driver();
 
-  /// Lets another driver follow one that was killed. It has new worker processes in all places.
+  /// Lets another driver follow one that was killed. It has new worker processes in all places, or
+  /// those that have outlived that one.
   void begin_driver();
 
   /// Returns whether the driver knows that the rank's place has no worker, after it had one.
@@ -97,6 +100,10 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   /// Returns when faults cease to make messages between the driver and the rank late.
   [[nodiscard]] World::Time messages_late_until(Rank rank) const {
     return network_.messages_late_until(process_of(rank));
+  }
+  /// Returns whether the process in the rank's place has outlived the driver before, with copies.
+  [[nodiscard]] bool has_outlived(Rank rank) const {
+    return has_process(rank) && in(rank).has_outlived;
   }
   /// Returns when the last late copy of a state reaches its keeper, for each rank that had one.
   [[nodiscard]] std::map<Rank, World::Time> late_copies() const;
@@ -144,6 +151,11 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
     /// From the first fault that will end it, until it has ended and is given up.
     Network::Disturbance trouble;
     std::function<void(const std::string& how)> on_end;  ///< of a child
+    int driver = 0;                                      ///< the number of the one that it knows
+    std::shared_ptr<LeftCopies> left;                    ///< of a process that outlives its drivers
+    std::weak_ptr<LeftCopies> lent;  ///< the same, as long as one of its ranks has it
+    bool has_outlived = false;       ///< a driver, with copies
+    bool is_left_behind = false;     ///< its driver has given it up, and lived on
     std::shared_ptr<Port> port;
     std::shared_ptr<ServedProcess> served;
     AdmissionActor admission;               ///< as it knows it
@@ -152,6 +164,13 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
   };
 
   static constexpr ProcessNumber kNobody = -1;
+
+  /// Left is what a process has that comes back.
+  struct Left {
+    std::shared_ptr<LeftCopies> copies = nullptr;
+    ProcessNumber from = kNobody;  ///< the process that it was
+  };
+
   /// Returns the newest process in a rank's place; kNobody before the first.
   [[nodiscard]] ProcessNumber process_of(Rank rank) const {
     return rank == kDriver ? 0 : current_[rank.index()];
@@ -175,6 +194,14 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
                       bool says_place,
                       std::chrono::milliseconds patience,
                       std::function<void(const std::string& how)> on_end);
+  /// Ends the ranks of a process whose driver is gone, and lets it come to the next one.
+  void outlive(ProcessNumber number, const std::string& why);
+  /// Lets it come, as soon as there is one.
+  void come_back(int place, const Left& left);
+  /// Lets a worker come by itself for the place, with what it has left there.
+  void come(int place, const Left& left);
+  /// Returns whether another process was in its place after it: its copies are old.
+  [[nodiscard]] bool has_successor(ProcessNumber number) const;
   /// Lets workers come by themselves for a place that calls for one.
   void bring(const PlaceTurn& turn);
   void join(ProcessNumber number, const Join& join, std::chrono::milliseconds patience);
@@ -193,12 +220,16 @@ class Processes final : public Launcher, public std::enable_shared_from_this<Pro
 
   Network& network_;
   World& world_;
+  const bool outlives_;
   const SpawnOptions options_;
   const std::shared_ptr<Ports> ports_ = std::make_shared<Ports>();
   std::vector<ProcessNumber> current_;  ///< by rank
   std::map<ProcessNumber, Process> processes_;
-  std::shared_ptr<Fleet> fleet_;  ///< of the present driver
-  Ground* ground_ = nullptr;      ///< the fleet's
+  std::set<ProcessNumber> staying_;  ///< that may come back, and are not told yet that they should
+  std::multimap<int, Left> coming_;  ///< by place: they wait for a driver
+  std::shared_ptr<Fleet> fleet_;     ///< of the present driver
+  Ground* ground_ = nullptr;         ///< the fleet's
+  int drivers_ = 0;                  ///< so far
   ProcessNumber last_process_ = 0;
   std::uint64_t last_plan_ = 0;
   bool has_let_in_stranger_ = false;

@@ -209,6 +209,18 @@ void strike_clocks(Random& random, int ranks, std::vector<Fault>& faults) {
   sort(faults);
 }
 
+void kill_drivers(Random& random, std::vector<Fault>& faults) {
+  const std::size_t count = faults.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (random.one_in(4)) {
+      faults.push_back({.step = faults[i].step,
+                        .after = faults[i].after + static_cast<std::int64_t>(random.below(150)),
+                        .kind = Fault::Kind::KillDriver});
+    }
+  }
+  sort(faults);
+}
+
 bool strike(const Fault& fault, Processes& processes, DriverDisk& disk) {
   switch (fault.kind) {
     case Fault::Kind::Kill:

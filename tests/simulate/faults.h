@@ -70,6 +70,9 @@ using FaultCounts = std::array<std::int64_t, Fault::kKinds>;
 /// third of the faults.
 void strike_clocks(Random& random, int ranks, std::vector<Fault>& faults);
 
+/// Adds a KillDriver soon after a quarter of the faults.
+void kill_drivers(Random& random, std::vector<Fault>& faults);
+
 /// Returns whether it strikes: not a process that has ended.
 bool strike(const Fault& fault, Processes& processes, DriverDisk& disk);
 

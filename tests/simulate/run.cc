@@ -38,11 +38,11 @@ constexpr auto kPrompt = kCauseLimit + kLossAskLimit + 500ms;
 
 /// Draws of the faults, of the shape and of the order of events must not depend on each other.
 constexpr std::uint64_t kOfFaults = 0x9e3779b97f4a7c15, kOfShape = 0xd1b54a32d192ed03,
-                        kOfClocks = 0x8cb92ba72f3d8dd7;
+                        kOfClocks = 0x8cb92ba72f3d8dd7, kOfOutliving = 0xa24baed4963ee407;
 
 Shape shape_of(std::uint64_t seed, const RunOptions& options) {
   Random random(seed ^ kOfShape);
-  return draw_shape(random, options.ranks, options.way);
+  return draw_shape(random, options.ranks, options.way, options.outlive);
 }
 
 const std::string kWeight = "weight:";
@@ -59,7 +59,7 @@ class Run {
         unbroken_(Unbroken::of(shape_)),
         world_(seed),
         network_(std::make_shared<Network>(world_)),
-        processes_(std::make_shared<Processes>(*network_, options.ranks)),
+        processes_(std::make_shared<Processes>(*network_, options.ranks, shape_.outlives)),
         disk_(std::make_shared<DriverDisk>(world_, folder)),
         checkpoints_(folder + "/runs/first") {
     unbroken_.advance(options.steps + 2, shape_.evaluates);
@@ -129,8 +129,15 @@ class Run {
       try {
         drive();
       } catch (const ProcessEnded&) {
+        gone_.merge(lost_);
+        for (int r = 0; is_taking_over_ && r < options_.ranks; ++r) {
+          if (!processes_->has_outlived(Rank(r))) {
+            gone_.insert(r);
+          }
+        }
         processes_->begin_driver();
         lost_.clear();
+        is_taking_over_ = shape_.outlives;
       }
     }
   }
@@ -214,7 +221,8 @@ class Run {
   }
 
   /// Ends the trainer.
-  void end(std::optional<tests::Trainer>& trainer) const {
+  void end(std::optional<tests::Trainer>& trainer) {
+    handed_on_.reset();
     {
       const InDestructor scope;
       trainer.reset();
@@ -279,10 +287,21 @@ class Run {
     if (!trainer) {
       trainer.emplace(cluster, unbroken_.execution, tests::course_optimizer(), trainer_options());
       needs_state_ = has_stepped_ = is_loading_ = false;
-      other_.reset();
       lost_.clear();
       world_.tell("driver", "has a trainer");
-      (void)load(saves, *trainer);
+      if (!is_taking_over_) {
+        (void)load(saves, *trainer);
+      }
+    }
+    if (is_taking_over_) {
+      const bool is_left = take_over(saves, *trainer);
+      is_taking_over_ = false;
+      if (is_left || load(saves, *trainer)) {
+        needs_state_ = false;
+      } else if (needs_state_) {
+        end(trainer);
+        return begin(cluster, saves, trainer);
+      }
     }
     if (needs_state_) {
       // Rather than usually while copies of what is recovered are on their way, which is rare.
@@ -299,6 +318,51 @@ class Run {
     }
   }
 
+  /// Goes on with the state of workers that have outlived the driver before (MR-4). Returns false
+  /// if they have no whole one, or if the newest checkpoint is newer.
+  bool take_over(const Saves& saves, tests::Trainer& trainer) {
+    bool is_left = false;
+    std::string why;
+    try {
+      prompt("recover()", 1, [&] { return trainer.recover(); });
+      is_left = trainer.recovered_from_mirrors();
+    } catch (const Error& error) {
+      if (!has_no_state(error)) {
+        throw;
+      }
+      why = error.what();
+    }
+    world_.tell("driver",
+                is_left ? fmt::format("takes over step {}", trainer.steps())
+                        : fmt::format("takes over nothing: {}", why));
+    const int back = has_copies_late_after(two_calls_ago_) ? 2 : 1;
+    require(!is_handed_on() || (is_left && trainer.steps() + back >= *handed_on_),
+            "the state of workers that outlived their driver is lost");
+    if (!is_left) {
+      handed_on_.reset();
+      return false;
+    }
+    ++recoveries_;
+    if (has_weights_of_other(trainer)) {  // its driver was killed while it had them
+      needs_state_ = true;
+      return false;
+    }
+    unbroken_.check_state(trainer);
+    return trainer.steps() >= saves.newest().value_or(0);
+  }
+
+  /// Says whether workers that have outlived the driver before have to have a whole state.
+  [[nodiscard]] bool is_handed_on() const {
+    const auto is_gone = [this](Rank rank) {
+      return gone_.contains(rank.value) || !processes_->has_outlived(rank);
+    };
+    bool is_whole = handed_on_.has_value();
+    for (int r = 0; r < options_.ranks; ++r) {
+      is_whole = is_whole && !(is_gone(Rank(r)) && is_gone(keeper_of(Rank(r), options_.ranks)));
+    }
+    return is_whole;
+  }
+
   /// Brings the state back from mirrors. Returns false if they have no whole one.
   bool recover(tests::Trainer& trainer) {
     const std::int64_t before = trainer.steps();
@@ -308,6 +372,9 @@ class Run {
       const int back = has_copies_late_after(two_calls_ago_) ? 2 : 1;
       require((after + back >= before && after <= before + 1) || is_loading_,
               "recover() went elsewhere");
+      if (handed_on_) {
+        handed_on_ = after;
+      }
       ++recoveries_;
       return true;
     } catch (const Error& error) {
@@ -329,6 +396,7 @@ class Run {
       return std::nullopt;
     }
     has_stepped_ = false;  // a load drops the copies of before
+    handed_on_.reset();
     is_loading_ = true;
     auto path = prompt("load()", 1, [&] { return saves.resume(trainer); });
     is_loading_ = false;
@@ -350,6 +418,7 @@ class Run {
       }
     }
     has_stepped_ = false;
+    handed_on_.reset();
     is_loading_ = true;
     if (world_.random().one_in(2)) {
       kill_soon();
@@ -388,6 +457,7 @@ class Run {
         .seed = tests::kCourseSeed,
         .record_timeline = records_,
         .mirror = shape_.mirror,
+        .run = shape_.outlives ? "first" : "",
         .step_deadline = patience_,
     };
   }
@@ -550,7 +620,10 @@ class Run {
           number = result.step;
           unbroken_.check(result);
           has_stepped_ = true;
+          handed_on_ = number;
+          other_.reset();
           lost_.clear();
+          gone_.clear();
         } catch (const Error& error) {  // the first, but a later one may leave weights undefined
           if (!failure || (failure->advice().empty() && !error.advice().empty())) {
             failure = error;
@@ -675,8 +748,13 @@ class Run {
   const bool records_ = world_.random().one_in(2);
   std::set<int> lost_;                         ///< ranks that were lost since the last step
   World::Time last_call_{}, two_calls_ago_{};  ///< of step()
-  World::Time failed_{};      ///< when the driver's program has failed the last time
-  int failures_ = 0;          ///< since then without a fault
+  World::Time failed_{};  ///< when the driver's program has failed the last time
+  int failures_ = 0;      ///< since then without a fault
+  /// The last step that workers have made, or gone back to, if they hand on its state or that
+  /// before.
+  std::optional<std::int64_t> handed_on_;
+  std::set<int> gone_;  ///< ranks that drivers before have lost since that step
+  bool is_taking_over_ = false;
   bool has_stepped_ = false;  ///< so mirrors have copies
   bool is_loading_ = false;   ///< a load has begun, and has not succeeded
   bool needs_state_ = false, is_done_ = false;
@@ -693,6 +771,10 @@ std::vector<Fault> faults_of(std::uint64_t seed, const RunOptions& options) {
   Random clocks(seed ^ kOfClocks);
   if (clocks.one_in(4)) {
     strike_clocks(clocks, options.ranks, faults);
+  }
+  if (shape_of(seed, options).outlives) {
+    Random outliving(seed ^ kOfOutliving);
+    kill_drivers(outliving, faults);
   }
   return faults;
 }

@@ -16,6 +16,8 @@
 /// SI-6: nothing fails without a fault.
 /// SI-7: a driver that follows one that was killed goes on from the newest whole checkpoint of its
 ///       folder, with new workers.
+///       If the workers outlived it (MR-4), it goes on from their state, if that is newer: at most
+///       as far back as SI-2 says, unless a rank was lost with the keeper of its copies.
 /// SI-8: a process that may not join is given no place, and what it says changes nothing.
 /// SI-9: no file is broken that has its name, and none is lost that was said to be saved, also
 ///       after the end of the driver's machine (CK-1, CS-5, CS-6). The newest is found (CK-3).
@@ -33,8 +35,9 @@
 namespace stagecraft::simulation {
 
 struct RunOptions {
-  int ranks = 2;    ///< at least 2
-  std::string way;  ///< to train (shape.h); empty: the seed draws it
+  int ranks = 2;         ///< at least 2
+  std::string way;       ///< to train (shape.h); empty: the seed draws it
+  bool outlive = false;  ///< workers outlive their drivers wherever ranks have mirrors
   std::int64_t steps = 6;
   std::optional<int> faults;  ///< empty: the seed draws it
 };

@@ -45,6 +45,10 @@ class Saves {
   Saves& operator=(const Saves&) = delete;
 
   [[nodiscard]] bool has_any() const { return !steps_.standing.empty(); }
+  /// Returns the newest step that has a file.
+  [[nodiscard]] std::optional<std::int64_t> newest() const {
+    return has_any() ? std::optional(*steps_.standing.rbegin()) : std::nullopt;
+  }
   [[nodiscard]] bool is_saving() const { return steps_.saving.has_value(); }
 
   /// Begins a save, after the one before. Errors: those of a rank.

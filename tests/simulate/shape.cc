@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -52,8 +53,9 @@ int copies_in(const Way& way, int ranks) {
   return is_pipeline ? 1 : ranks >= 8 && ranks % 4 == 0 ? 4 : 2;
 }
 
-Program program_of(const Way& way, int ranks) {
+Program program_of(const Way& way, int ranks, bool outlives) {
   tests::ModelOptions model{.stages = way.chunks * ranks / copies_in(way, ranks), .linear = true};
+  model.spare = !outlives;  // what no stage uses is with the driver alone
   model.layers = std::max(model.layers, model.stages);
   if (way.model == Model::Copied || way.model == Model::Experts) {
     model.statistics = false;                            // each copy has those of its own samples
@@ -69,13 +71,13 @@ Program program_of(const Way& way, int ranks) {
   return tests::make_program(model);
 }
 
-Execution new_execution(const Way& way, int ranks) {
+Execution new_execution(const Way& way, int ranks, bool outlives) {
   const int copies = copies_in(way, ranks);
   const Schedule rows = build_schedule(
       way.schedule, {.devices = ranks / copies, .microbatches = tests::kMicrobatches / copies});
   ReplicateOptions sums = ReplicateOptions::at(way.sharing);
   sums.bucket_bytes = std::int64_t{1} << 14;  // a layer of 64 x 64
-  return make_execution(program_of(way, ranks),
+  return make_execution(program_of(way, ranks, outlives),
                         copies > 1 ? in_copies(rows, copies) : rows,
                         sums,
                         way.divides ? "EP" : "");
@@ -100,14 +102,15 @@ tests::CourseOptions Shape::course_options() const {
 }
 
 std::string Shape::text() const {
-  return fmt::format("{} ranks train by {}{}{}{}{}{}",
+  return fmt::format("{} ranks train by {}{}{}{}{}{}{}",
                      ranks,
                      way,
                      clip ? ", and clip" : "",
                      batches > 1 ? fmt::format(", {} batches to an update", batches) : "",
                      evaluates ? ", and evaluate" : "",
                      bursts ? ", several steps at once" : "",
-                     mirror ? "" : ", without mirrors");
+                     mirror ? "" : ", without mirrors",
+                     outlives ? ", and outlive their drivers" : "");
 }
 
 const std::vector<std::string>& ways() {
@@ -126,7 +129,7 @@ bool fits(const std::string& way, int ranks) {
          (way != "dualpipev" || 2 * ranks <= tests::kMicrobatches);
 }
 
-Shape draw_shape(Random& random, int ranks, const std::string& way) {
+Shape draw_shape(Random& random, int ranks, const std::string& way, bool outlives) {
   constexpr int kMostEvaluated = 16;  // ranks, because the unbroken run has as many threads
   Shape shape{.way = way, .ranks = ranks};
   while (shape.way.empty() || !fits(shape.way, ranks)) {
@@ -141,20 +144,23 @@ Shape draw_shape(Random& random, int ranks, const std::string& way) {
                     way_of(shape.way).model != Model::Half;  // its dropout stays on
   shape.bursts = !shape.evaluates && random.one_in(2);
   shape.mirror = !random.one_in(shape.has_whole_copies() ? 2 : 4) || shape.copies() == 1;
+  shape.outlives = (random.one_in(5) || outlives) && shape.mirror;
   return shape;
 }
 
-const Execution& execution_of(const std::string& way, int ranks) {
-  static std::map<std::pair<std::string, int>, Execution> all;
-  const auto known = all.find({way, ranks});
+const Execution& execution_of(const std::string& way, int ranks, bool outlives) {
+  static std::map<std::tuple<std::string, int, bool>, Execution> all;
+  const std::tuple key(way, ranks, outlives);
+  const auto known = all.find(key);
   return known != all.end()
              ? known->second
-             : all.emplace(std::pair(way, ranks), new_execution(way_of(way), ranks)).first->second;
+             : all.emplace(key, new_execution(way_of(way), ranks, outlives)).first->second;
 }
 
 tests::Course make_course_of(const Shape& shape) {
   const Way& way = way_of(shape.way);
-  Execution execution = new_execution(way, shape.ranks);  // whose weights it changes
+  Execution execution =
+      new_execution(way, shape.ranks, shape.outlives);  // whose weights it changes
   if (way.divides) {
     return tests::Course(std::move(execution), shape.course_options());
   }

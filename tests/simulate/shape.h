@@ -20,6 +20,7 @@ struct Shape {
   bool evaluates = false;  ///< between steps
   bool bursts = false;     ///< submits several steps at once, all of one batch
   bool mirror = true;
+  bool outlives = false;  ///< workers outlive their drivers; all parameters are in stages then
 
   /// Returns how many ranks train each stage.
   [[nodiscard]] int copies() const;
@@ -34,11 +35,12 @@ struct Shape {
 /// Returns whether so many ranks can train in this way.
 [[nodiscard]] bool fits(const std::string& way, int ranks);
 
-/// `way`: empty for one that is drawn, too. Requires: it fits.
-[[nodiscard]] Shape draw_shape(Random& random, int ranks, const std::string& way);
+/// `way`: empty for one that is drawn, too. Requires: it fits. `outlives`: so do workers wherever
+/// ranks have mirrors.
+[[nodiscard]] Shape draw_shape(Random& random, int ranks, const std::string& way, bool outlives);
 
 /// Returns the execution, which the process makes once.
-[[nodiscard]] const Execution& execution_of(const std::string& way, int ranks);
+[[nodiscard]] const Execution& execution_of(const std::string& way, int ranks, bool outlives);
 /// Makes the unbroken run.
 [[nodiscard]] tests::Course make_course_of(const Shape& shape);
 

@@ -64,6 +64,9 @@ int main(int argc, char** argv) {
   app.add_option("--ranks", options.ranks, "Ranks of the cluster")->check(CLI::Range(2, 1000));
   app.add_option("--shape", options.way, "Train in this shape, instead of one that the seed draws")
       ->check(CLI::IsMember(ways()));
+  app.add_flag("--outlive",
+               options.outlive,
+               "Let workers outlive their drivers wherever ranks have mirrors");
   app.add_option("--steps", options.steps, "Steps of a run")->check(CLI::Range(1, 1000));
   app.add_option(
          "--faults", options.faults, "Faults of a run; without it the seed draws their number")

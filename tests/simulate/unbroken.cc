@@ -26,9 +26,10 @@ void check_tensors(const Checkpoint& checkpoint,
 }  // namespace
 
 Unbroken::Unbroken(const Shape& shape)
-    : execution(execution_of(shape.way, shape.ranks)), course_(make_course_of(shape)) {
+    : execution(execution_of(shape.way, shape.ranks, shape.outlives)),
+      course_(make_course_of(shape)) {
   for (const std::string& way : other_ways(shape.way, shape.ranks)) {
-    others.emplace_back(way, &execution_of(way, shape.ranks));
+    others.emplace_back(way, &execution_of(way, shape.ranks, shape.outlives));
   }
 }
 

@@ -38,12 +38,19 @@ class LeftCopies {
     is_expecting_ = false;
   }
 
-  /// Leaves a rank's copies, if they are expected. `run`: TrainerOptions::run.
+  /// Leaves a rank's copies, if they are expected. `run`: the name of the run, and of what its
+  /// ranks have.
   void leave(const std::string& run, Rank rank, OfRank left) {
     const std::scoped_lock lock(mutex_);
     if (is_expecting_) {
       left_.insert_or_assign({run, rank}, std::move(left));
     }
+  }
+
+  /// Puts back what a rank has taken, and its trainer has not gone on from.
+  void put_back(const std::string& run, Rank rank, OfRank left) {
+    const std::scoped_lock lock(mutex_);
+    left_.insert_or_assign({run, rank}, std::move(left));
   }
 
   [[nodiscard]] bool is_empty() {

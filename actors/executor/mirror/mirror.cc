@@ -74,12 +74,12 @@ Mirror::~Mirror() {
     return;
   }
   try {
+    if (left_) {
+      process_->put_back(run_, self_, std::move(*left_));
+      return;
+    }
     take_in();
-    process_->leave(
-        run_,
-        self_,
-        left_ ? std::move(*left_)  // this trainer has not gone on from them
-              : LeftCopies::OfRank{.copies = keeper_, .facts = facts_, .layout = layout_});
+    process_->leave(run_, self_, {.copies = keeper_, .facts = facts_, .layout = layout_});
   } catch (const std::exception& error) {  // no memory
     log(Level::Warning, "copies are not left", {{"rank", self_}, {"why", error.what()}});
   }
@@ -106,11 +106,12 @@ void Mirror::take_left(const std::vector<NamedTensor>& state) {
 void Mirror::restart(Submission request,
                      std::int64_t updates,
                      std::optional<std::int64_t> kept,
-                     const std::vector<NamedTensor>& state) {
+                     const std::vector<NamedTensor>& state,
+                     const std::string& facts) {
   take_left(state);
   if (kept && left_) {  // the state is one of them
     keeper_ = std::move(left_->copies);
-    facts_ = std::move(left_->facts);  // this driver may be gone before it tells them again
+    facts_ = std::move(left_->facts);
     left_.reset();
   }
   keeper_.restart(kept);
@@ -118,6 +119,7 @@ void Mirror::restart(Submission request,
   epoch_ = Epoch(request.value);
   transport_->advance(plan_, epoch_, Error(Errc::WorkerAborted, "all ranks took another state"));
   begin(request, updates, state);
+  note(updates, facts);
 }
 
 void Mirror::forget() {
@@ -136,7 +138,7 @@ void Mirror::drop_left() {
 }
 
 void Mirror::note(std::int64_t updates, const std::string& facts) {
-  if (process_ == nullptr) {
+  if (process_ == nullptr || facts.empty()) {
     return;
   }
   facts_[updates] = facts;

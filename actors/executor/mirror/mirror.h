@@ -12,8 +12,9 @@
 /// MR-4: in a process that outlives its driver, copies are left for the next driver of the same run
 ///       (LeftCopies). A rank there lists them, and only them, until its run goes on: from a state
 ///       of them, or from another one. It lists those of its own states whose facts it has been
-///       told, which are told with the order of the next step: a copy is dropped only by the vote
-///       of a later step, so the ranks have one state in common of which each knows the facts.
+///       told, which are told with the state itself if it is taken over, else with the order of the
+///       next step: a copy is dropped only by the vote of a later step, or for a state that is
+///       taken over, so the ranks have one state in common of which each knows the facts.
 /// Cost: memory for two packed copies of the own state and two of a neighbor's, and bandwidth for
 ///       one of them per step. Between threads of a process, sender and keeper share them: two in
 ///       all.
@@ -49,11 +50,12 @@ class Mirror {
 
   /// Called when this rank, like all ranks, has taken over `state`, the state after `updates`
   /// updates, by the transfer `request`. Drops the copies made before, except those of the state
-  /// after `kept` updates, if given, and begins a new round.
+  /// after `kept` updates, if given, and begins a new round. `facts`: as for note().
   void restart(Submission request,
                std::int64_t updates,
                std::optional<std::int64_t> kept,
-               const std::vector<NamedTensor>& state);
+               const std::vector<NamedTensor>& state,
+               const std::string& facts);
 
   /// Drops all copies: they may be of another state than those of other ranks from now on.
   void forget();

@@ -45,6 +45,7 @@ Joined admit(Self self, const AdmissionEvents& events, const PeerNodes& nodes, c
     }
     const auto host = caf::actor_cast<WorkerHostActor>(sender);
     joined.later = !events.joins(m, host, worker);
+    joined.taken = joined.later && events.is_taken(m, worker);
     if (!joined.later) {  // otherwise it asks again
       self->monitor(host);
       self->state.agreed.erase(sender->node());

@@ -31,6 +31,8 @@ struct AdmissionEvents {
   /// ClusterMember if it has no place.
   std::function<bool(const Join& join, const WorkerHostActor& host, const std::string& worker)>
       joins;
+  /// Returns whether another worker has the place that this one asks for.
+  std::function<bool(const Join& join, const std::string& worker)> is_taken;
   /// The connection of a worker that has joined has ended, or the worker has.
   std::function<void(const caf::actor_addr& host)> disconnected;
   /// Tensors from the process with this node do not reach the port with this key.

@@ -117,6 +117,11 @@ AdmissionEvents Fleet::events() {
             }
             return place.has_value();
           },
+      .is_taken =
+          [weak](const Join& join, const std::string& worker) {
+            const auto places = weak.lock();
+            return places && places->is_taken(join, worker);
+          },
       .disconnected =
           [weak](const caf::actor_addr& host) {
             if (const auto places = weak.lock()) {

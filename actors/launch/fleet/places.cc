@@ -152,6 +152,12 @@ void Places::let_in(const PlaceTurn& turn) {
   }
 }
 
+bool Places::is_taken(const Join& join, const std::string& worker) {
+  const std::scoped_lock lock(mutex_);
+  const int wished = place_for(join, worker);
+  return wished >= 0 && wished < std::ssize(places_) && at(wished).is_connected();
+}
+
 std::optional<int> Places::join(const Join& join,
                                 const WorkerHostActor& host,
                                 const std::string& worker) {

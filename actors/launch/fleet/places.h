@@ -84,6 +84,8 @@ class Places {
 
   void refused(const std::string& why);
   void let_in(const PlaceTurn& turn);
+  /// Returns whether the place that the worker asks for has a worker that can be reached.
+  [[nodiscard]] bool is_taken(const Join& join, const std::string& worker);
   /// Returns the place that the worker has taken; nothing if it may ask again (PC-1). `worker`: the
   /// name in its certificate. Errors: ClusterMember for a worker that asks for another's place, and
   /// for one that the fleet was to start and that no place waits for.

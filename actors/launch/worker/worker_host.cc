@@ -57,6 +57,9 @@ struct Newcomer {
 void ask_for_place(const std::shared_ptr<Newcomer>& newcomer);
 
 void hear(HostSelf self, const std::shared_ptr<Newcomer>& newcomer, const Joined& answer) {
+  if (answer.taken) {
+    newcomer->process->taken();
+  }
   if (!answer.error.empty()) {
     self->quit();
     (void)newcomer->joined.set_error(to_error(answer.error));

@@ -33,6 +33,8 @@ struct ServedProcess {
   /// Starts the worker of a rank at its end of a network.
   std::function<Worker(Rank rank, std::shared_ptr<Transport> end)> start_rank;
   Promise<std::string> ended;  ///< with the reason; kConnectionLost or kReplaced
+  /// Called when the process is told that another worker has its place.
+  std::function<void()> taken = [] {};
 };
 
 /// Starts the actor. The result completes once the driver has admitted the process. Its errors are

@@ -143,7 +143,8 @@ class WorkerProcess {
               return ranks->emplace_back(
                   launch_thread(host, rank, std::move(end), values, received_setup, left));
             },
-        .ended = {}});
+        .ended = {},
+        .taken = [left = left_] { left->drop(); }});
     const Join join{.place = options_.place,
                     .incarnation = options_.incarnation,
                     .port = process->port->address(),

@@ -30,9 +30,9 @@ RecoveryPoint point_of_mirrors(const std::vector<StateListing>& listings) {
 }
 
 /// Returns the facts of a state that ranks of a trainer before have left; nothing if it is of this
-/// one. Errors: CheckpointFormat; Internal if a rank has left one without facts.
-std::optional<CheckpointFacts> facts_of(const std::vector<StateListing>& listings,
-                                        std::int64_t updates) {
+/// one. Errors: Internal if a rank has left one without facts.
+std::optional<std::string> facts_of(const std::vector<StateListing>& listings,
+                                    std::int64_t updates) {
   for (const StateListing& listing : listings) {
     const auto found = std::ranges::find(listing.own, updates);
     if (has_left_copies(listing) && found != listing.own.end()) {
@@ -41,7 +41,7 @@ std::optional<CheckpointFacts> facts_of(const std::vector<StateListing>& listing
         throw Error(Errc::Internal,
                     peer_name(listing.rank) + " has left a state without its facts");
       }
-      return unpacked_facts(listing.facts[position]);
+      return listing.facts[position];
     }
   }
   return std::nullopt;
@@ -58,8 +58,11 @@ std::int64_t recover_from_copies(Crew& crew,
     }
   }
   const StateSource source = [&](const std::string& name) { return by_name.at(name); };
-  state.go_back([&] { crew.write_state(states_from(listings, source), copies.updates); },
-                copies.updates);
+  const auto write = [&] {
+    crew.write_state(
+        states_from(listings, source), copies.updates, [&] { return state.facts(copies.updates); });
+  };
+  state.go_back(write, copies.updates);
   return copies.updates;
 }
 
@@ -80,8 +83,10 @@ Recovery recover(Crew& crew, TrainerState& state, const StateCopies& copies) {
     no_mirrors = error;
   }
   if (point) {
-    const std::optional<CheckpointFacts> facts = facts_of(listings, point->updates);
-    state.go_back([&] { crew.take_mirrors(*point); }, point->updates, facts);
+    const std::optional<std::string> left = facts_of(listings, point->updates);
+    const auto facts = left ? std::optional(unpacked_facts(*left)) : std::nullopt;
+    const std::string told = left ? *left : state.facts(point->updates);
+    state.go_back([&] { crew.take_mirrors(*point, told); }, point->updates, facts);
     return {.updates = point->updates, .from_mirrors = true, .facts = facts};
   }
   try {

@@ -72,13 +72,15 @@ TrainerState::TrainerState(Program program,
                            Crew& crew,
                            StepLedger& ledger,
                            KnownPrograms& programs,
-                           UnusedState& unused)
+                           UnusedState& unused,
+                           std::function<std::string(std::int64_t updates)> facts)
     : program_(std::move(program)),
       options_(options),
       crew_(crew),
       ledger_(ledger),
       programs_(programs),
-      unused_(unused) {}
+      unused_(unused),
+      facts_(std::move(facts)) {}
 
 /// Errors: WorkerLost if the state of the weights is unknown.
 void TrainerState::require_weights() {
@@ -236,8 +238,13 @@ void TrainerState::replace(const std::vector<StateListing>& listings,
     replaced_at_ = updates;
     forgotten();
   };
-  write_ranks(
-      [&] { crew_.write_state(states_from(listings, source), updates, replace_what_is_here); });
+  write_ranks([&] {
+    crew_.write_state(
+        states_from(listings, source),
+        updates,
+        [&] { return facts(updates); },
+        replace_what_is_here);
+  });
 }
 
 void TrainerState::go_back(const std::function<void()>& write,

@@ -38,13 +38,15 @@ using StateSource = std::function<at::Tensor(const std::string&)>;
 
 class TrainerState {
  public:
-  /// Views all arguments but the program.
+  /// Views all arguments but the program. `facts`: returns those of the state after so many updates
+  /// (StepLedger::facts).
   TrainerState(Program program,
                const TrainerOptions& options,
                Crew& crew,
                StepLedger& ledger,
                KnownPrograms& programs,
-               UnusedState& unused);
+               UnusedState& unused,
+               std::function<std::string(std::int64_t updates)> facts);
 
   /// Returns the updates made by steps that are over.
   [[nodiscard]] std::int64_t updates() const { return ledger_.committed(); }
@@ -54,6 +56,9 @@ class TrainerState {
 
   /// Returns the groups that were frozen in updates so far.
   [[nodiscard]] FrozenUpdates frozen_updates() const { return ledger_.frozen_updates(); }
+
+  /// Returns what a trainer that follows this one needs to know of the state after so many updates.
+  [[nodiscard]] std::string facts(std::int64_t updates) const { return facts_(updates); }
 
   [[nodiscard]] const Graph& graph() const { return program_.compiled().graph; }
 
@@ -129,6 +134,7 @@ class TrainerState {
   StepLedger& ledger_;
   KnownPrograms& programs_;
   UnusedState& unused_;
+  const std::function<std::string(std::int64_t updates)> facts_;
   std::int64_t replaced_at_ = 0;  // updates when the state was last replaced
 };
 

@@ -55,8 +55,7 @@ StepInput StepEntry::input(const KnownPrograms::Sent& sent, Parts& split, double
           .seed = seed_,
           .inputs = std::move(split.inputs),
           .labels = std::move(split.labels),
-          .parts = std::move(runs),
-          .facts = sent.number == kTraining ? facts_ : nullptr};
+          .parts = std::move(runs)};
 }
 
 StepFuture StepEntry::enter(StepInput input) {

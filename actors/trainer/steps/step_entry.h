@@ -23,7 +23,7 @@ class StepEntry {
  public:
   /// Views all references. `keeper`: of training steps. `unused`: the parameters and buffers that
   /// no stage has. `device`: of the ranks (TrainerOptions). `outstanding`: the most steps in
-  /// progress. `seed`: of the random operators of the steps to come. `facts`: of training steps.
+  /// progress. `seed`: of the random operators of the steps to come.
   StepEntry(Crew& crew,
             StepLedger& ledger,
             KnownPrograms& programs,
@@ -31,8 +31,7 @@ class StepEntry {
             const std::vector<StateTensor>& unused,
             std::string device,
             int outstanding,
-            std::uint64_t seed,
-            StepFacts facts)
+            std::uint64_t seed)
       : crew_(crew),
         ledger_(ledger),
         programs_(programs),
@@ -40,8 +39,7 @@ class StepEntry {
         unused_(unused),
         device_(std::move(device)),
         outstanding_(outstanding),
-        seed_(seed),
-        facts_(std::move(facts)) {}
+        seed_(seed) {}
 
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
   void set_seed(std::uint64_t seed) { seed_ = seed; }
@@ -77,7 +75,6 @@ class StepEntry {
   const std::string device_;
   const int outstanding_;
   std::uint64_t seed_;
-  const StepFacts facts_;
 };
 
 }  // namespace stagecraft

@@ -96,7 +96,7 @@ TEST_CASE("a worker that is lost while its trainer is made is named with the cau
 TEST_CASE("a rank does not wait for a copy whose keeper is lost (CR-3)", "[actors][crew][faults]") {
   Played p({{1, Part::KeepAndVanish}});
   const RecoveryPoint point{.updates = 3, .lost = {true, false, false}};
-  check_lost(thrown_error([&] { p.crew.take_mirrors(point); }), 1);
+  check_lost(thrown_error([&] { p.crew.take_mirrors(point, ""); }), 1);
 }
 
 TEST_CASE("a wait for a tensor ends with the loss of its sender alone (CR-3)",

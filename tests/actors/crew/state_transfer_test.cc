@@ -66,6 +66,10 @@ struct Scene {
   }
 };
 
+std::string no_facts() {
+  return "";
+}
+
 TEST_CASE("a state is read by rank, in the order of each listing", "[actors][crew]") {
   Scene scene;
   const auto state = scene.read_all();
@@ -109,7 +113,8 @@ TEST_CASE("a state is written by the names and tensors of each rank, one after a
     return state[rank.index()];
   };
   int forgotten = 0;
-  scene.transfer.write(state_of, 11, [&] {
+  const auto facts = [&] { return std::string(forgotten == 1 ? "facts" : "those of before"); };
+  scene.transfer.write(state_of, 11, facts, [&] {
     ++forgotten;
     for (int each = 0; each < 3; ++each) {
       CHECK(scene.taken(each).size() == 1);
@@ -124,6 +129,7 @@ TEST_CASE("a state is written by the names and tensors of each rank, one after a
   CHECK((scene.taken(2).at(1).names == std::vector<std::string>{"a", "b"}));
   for (int rank = 0; rank < 3; ++rank) {
     CHECK(scene.taken(rank).at(1).updates == 11);
+    CHECK(scene.taken(rank).at(1).facts == "facts");
     CHECK(scene.taken(rank).at(1).from == kDriver);
     CHECK(scene.taken(rank).at(1).request == scene.taken(0).at(0).request);
   }
@@ -135,7 +141,7 @@ TEST_CASE("a state that cannot be read leaves all ranks theirs", "[actors][crew]
     throw Error(Errc::UsageFile, "the test cannot read it");
   };
   CHECK(thrown_error([&] {
-          scene.transfer.write(unreadable, 11, [] { FAIL("ranks keep theirs"); });
+          scene.transfer.write(unreadable, 11, no_facts, [] { FAIL("ranks keep theirs"); });
         }).code() == Errc::UsageFile);
   CHECK(scene.taken(0).empty());
 }
@@ -143,7 +149,7 @@ TEST_CASE("a state that cannot be read leaves all ranks theirs", "[actors][crew]
 TEST_CASE("a state that ranks have had is written without announcing another (LV-1)",
           "[actors][crew]") {
   Scene scene;
-  scene.transfer.write([](Rank) { return std::vector<StateTensor>(); }, 11);
+  scene.transfer.write([](Rank) { return std::vector<StateTensor>(); }, 11, no_facts);
   for (int rank = 0; rank < 3; ++rank) {
     REQUIRE(scene.taken(rank).size() == 1);
     CHECK_FALSE(scene.taken(rank).at(0).announced);
@@ -205,7 +211,7 @@ TEST_CASE("a lost rank gets its state from its keeper, and each other has its ow
   // No copy is sent here: the exchange ends with the epoch of its request.
   auto taken = std::async(std::launch::async, [&] {
     return thrown_error([&] {
-      scene.transfer.take_mirrors({.updates = 3, .lost = {false, true, false}});
+      scene.transfer.take_mirrors({.updates = 3, .lost = {false, true, false}}, "facts");
     });
   });
   REQUIRE(eventually([&] {
@@ -218,6 +224,7 @@ TEST_CASE("a lost rank gets its state from its keeper, and each other has its ow
   CHECK(scene.sent(0).empty());
   CHECK(scene.taken(1)[0].from == Rank(2));
   CHECK(scene.taken(0)[0].from == Rank(0));
+  CHECK(scene.taken(0)[0].facts == "facts");
   CHECK(scene.taken(2)[0].from == Rank(2));
   const Error why(Errc::WorkerAborted, "the test ends the exchange");
   caf::anon_send(scene.workers.all()[1].agent,

@@ -92,7 +92,7 @@ class Pipeline {
       executors_[r] = make_executor(Rank(r));
       executors_[r]->load(initial_state(program_.compiled().graph));
       if (Mirror* mirror = executors_[r]->mirror()) {
-        mirror->restart(request, 0, false, executors_[r]->state());
+        mirror->restart(request, 0, std::nullopt, executors_[r]->state(), "");
       }
     });
   }
@@ -126,7 +126,7 @@ class Pipeline {
       unpack(copy, executors_[r]->state());
     }
     for (const auto& executor : executors_) {  // drops copies
-      executor->mirror()->restart(request, point.updates, point.kept, executor->state());
+      executor->mirror()->restart(request, point.updates, point.kept, executor->state(), "");
     }
     before_use();
     committed_ = point.updates;

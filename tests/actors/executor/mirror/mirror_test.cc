@@ -416,7 +416,7 @@ struct MirrorPair {
     ++submitted;
     for (Mirror& mirror : mirrors) {
       mirror.restart(
-          Submission(submitted), updates, kept, one_number(static_cast<double>(updates)));
+          Submission(submitted), updates, kept, one_number(static_cast<double>(updates)), "");
     }
   }
 
@@ -539,7 +539,7 @@ TEST_CASE("copies are left for the same run and state only, where their driver i
         RankSetup setup = MirrorPair::setup(0);
         setup.options.run = run;
         Mirror mirror(setup, pair.ends[0], left);
-        mirror.restart(Submission(0), 0, std::nullopt, of);
+        mirror.restart(Submission(0), 0, std::nullopt, of, "");
         look(mirror);
         mirror.note(0, "facts of 0");
       };
@@ -560,8 +560,9 @@ TEST_CASE("copies are left for the same run and state only, where their driver i
 
   left->expect();
   train("one", state, nothing);
-  train("one", state, [&](Mirror& mirror) { CHECK(takes(mirror)); });  // and leaves them again
+  train("one", state, [&](Mirror& mirror) { CHECK(takes(mirror)); });
   left->hand_on();
+  train("one", state, [&](Mirror& mirror) { CHECK(takes(mirror)); });  // of a trainer that failed
   train("one", state, [&](Mirror& mirror) {
     CHECK(takes(mirror));
     CHECK(mirror.stock().own == std::vector<std::int64_t>{0});
@@ -577,8 +578,9 @@ TEST_CASE("copies are left for the same run and state only, where their driver i
     RankSetup setup = MirrorPair::setup(0);
     setup.options.run = "one";
     Mirror mirror(setup, pair.ends[0], left);
-    mirror.restart(Submission(0), 0, std::nullopt, state);
-    mirror.restart(Submission(1), 0, 0, state);  // a recovery, and then its driver is gone too
+    mirror.restart(Submission(0), 0, std::nullopt, state, "");
+    // A recovery, and then its driver is gone too.
+    mirror.restart(Submission(1), 0, 0, state, "facts of 0");
   }
   train("one", state, [&](Mirror& mirror) {
     CHECK(takes(mirror));
@@ -589,10 +591,20 @@ TEST_CASE("copies are left for the same run and state only, where their driver i
   train("one", state, [&](Mirror& mirror) {
     mirror.note(1, "facts of 1");
     mirror.forget();  // a load begins: facts of as many updates are others
-    mirror.restart(Submission(1), 1, std::nullopt, state);
+    mirror.restart(Submission(1), 1, std::nullopt, state, "");
   });
   left->hand_on();
   train("one", state, [&](Mirror& mirror) { CHECK(mirror.stock().own.empty()); });
+
+  left->expect();
+  train("one", state, [&](Mirror& mirror) {  // ends right after a state was taken over
+    mirror.forget();
+    mirror.restart(Submission(2), 7, std::nullopt, state, "facts of 7");
+  });
+  train("one", state, [&](Mirror& mirror) {
+    CHECK(mirror.left_facts() == std::vector<std::string>{"facts of 7"});
+    CHECK(mirror.stock().own == std::vector<std::int64_t>{7});
+  });
 }
 
 TEST_CASE("one rank alone has no neighbor to keep its copies", "[executor][mirror]") {

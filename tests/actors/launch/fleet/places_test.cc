@@ -150,6 +150,9 @@ TEST_CASE("a worker that comes by itself takes the place of its number, or asks 
   };
   CHECK(come("worker-1") == 1);
   CHECK_FALSE(come("worker-1"));
+  CHECK(scene.places.is_taken(Join{.place = -1}, "worker-1"));
+  CHECK_FALSE(scene.places.is_taken(Join{.place = -1}, "worker-0"));  // nobody has it
+  CHECK_FALSE(scene.places.is_taken(Join{.place = -1}, "worker-2"));
   CHECK_FALSE(come("worker-2"));  // it has no place here, and nobody was lost
   CHECK_FALSE(come("worker-2", 2));
   CHECK_FALSE(come("node-b"));
