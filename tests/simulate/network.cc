@@ -13,6 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr auto kUsualDelay = 100us;
+
 /// Handle is an actor of another process, as CAF's proxy of a remote actor is.
 class Handle final : public caf::actor_proxy {
  public:
@@ -73,11 +75,11 @@ void Network::kill_handles(ProcessNumber there, ProcessNumber here) {
 World::Time Network::time_of_arrival(const Way& way) {
   // Mostly quick, sometimes slow, rarely very slow: the rare orders are what a simulation is for.
   Random& random = world_.random();
-  const auto delay = random.one_in(50) ? random.up_to(20ms) : random.up_to(100us);
+  const auto delay = random.one_in(50) ? random.up_to(20ms) : random.up_to(kUsualDelay);
   World::Time& last = last_[way];
   last = std::max(last + 1ns, world_.clock().now() + delay);
   if (const auto [from, to, plane] = way;
-      plane == Plane::Data && last > world_.clock().now() + 1ms) {
+      plane == Plane::Data && last > world_.clock().now() + kUsualDelay) {
     late_tensors_[{from, to}] = last;
   }
   return last;

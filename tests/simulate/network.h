@@ -115,7 +115,7 @@ class Network : public std::enable_shared_from_this<Network> {
   /// Returns when the last fault so far ceases to delay or lose anything on this plane: at the
   /// earliest now, if it is disturbed.
   [[nodiscard]] World::Time disturbed_until(Plane plane) const;
-  /// Returns when the last tensor that took longer than 1 ms arrives, by sender and receiver.
+  /// Returns when the last tensor that takes longer than usual arrives, by sender and receiver.
   [[nodiscard]] const std::map<std::pair<ProcessNumber, ProcessNumber>, World::Time>& late_tensors()
       const {
     return late_tensors_;

@@ -10,7 +10,7 @@ namespace stagecraft::simulation {
 namespace {
 
 tests::LauncherUnderTest simulated_launcher(Network& network) {
-  const auto processes = std::make_shared<Processes>(network, 2);
+  const auto processes = std::make_shared<Processes>(network, 2, /*outlives=*/false);
   const auto rank_of = [](const Processes& all, std::int64_t process) {
     return all.place(Rank(0)).process == process ? Rank(0) : Rank(1);
   };
