@@ -102,7 +102,7 @@ TEST_CASE("a run with --restarts goes on when the pod of a killed worker has sta
     SKIP(*why);
   }
   const std::pair<std::string, std::string> healed{"--steps 20 --verify",
-                                                   "--steps 60 --restarts 1 --verify --json"};
+                                                   "--steps 20 --restarts 1 --verify --json"};
   const Pods pods(STAGECRAFT_COMMAND);
   pods.publish_names();
   const auto driver = pods.start(0, healed), first = pods.start(1, healed);
