@@ -338,8 +338,8 @@ class Run {
     const int back = has_copies_late_after(two_calls_ago_) ? 2 : 1;
     require(!is_handed_on() || (is_left && trainer.steps() + back >= *handed_on_),
             "the state of workers that outlived their driver is lost");
+    handed_on_ = is_left && is_handed_on() ? std::optional(trainer.steps()) : std::nullopt;
     if (!is_left) {
-      handed_on_.reset();
       return false;
     }
     ++recoveries_;
